@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* catalog.h - what one volume holds (immutable) and which of its blocks are in the pool (residency).
+ *
+ *      +--------+---------+--------+--------+--------+----------+---------+- page -+-----------+
+ *      | header | schemas | fields | series | blocks | segments | strings |  zero  | residency |
+ *      +--------+---------+--------+--------+--------+----------+---------+--------+-----------+
+ *
+ * One object per volume, made once by the daemon from the volume's footer, given to consumers
+ * read-only by descriptor. All references are indexes and offsets, checked once by
+ * stoup_catalog_verify, so that readers need no checks.
+ *
+ * Invariant: everything before residency_off never changes; residency[b] is 0 or the word of the
+ * buffer that holds block b, and the conductor alone writes it.
+ *
+ * If the daemon dies, the object stays as it was: words of buffers that are leased stay right.
+ */
+#ifndef STOUP_SHM_CATALOG_H
+#define STOUP_SHM_CATALOG_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "shm/abi.h"
+#include "shm/stoup_types.h"
+
+struct stoup_catalog_schema {
+	char     name[STOUP_SCHEMA_NAME_CAP];
+	uint32_t stride, align, key_off, flags;
+	uint64_t interval_ns, hash;
+	uint32_t field_first, field_cnt;
+};
+
+#define STOUP_CATALOG_KEEP_ORDER 0x1u /* key = running maximum of the key field */
+
+struct stoup_catalog_series {    /* sorted by (name, schema hash) */
+	uint32_t name_off, name_len; /* into strings; NUL-terminated there */
+	uint32_t schema_idx, flags;
+	uint32_t segment_first, segment_cnt;
+	uint64_t record_cnt;
+	int64_t  first_key, last_key;
+};
+
+struct stoup_catalog_block {
+	uint32_t raw_len, stored_len;
+	uint32_t codec, schema_idx;
+	uint64_t stored_off;
+};
+
+struct stoup_catalog_segment {   /* sorted by series, then key order */
+	uint32_t block_idx, raw_off, record_cnt, series_idx;
+	uint64_t ordinal;            /* of the first record in its series, in this volume */
+	int64_t  first_key, last_key;
+};
+
+struct stoup_catalog {
+	uint64_t magic;
+	uint32_t abi_major, volume_idx;
+	uint8_t  volume_id[16];
+	uint64_t ingest_seq;
+	uint32_t batch_idx, zero;
+	uint64_t total_len;          /* bytes of the whole object */
+	uint32_t schema_cnt, field_cnt, series_cnt, block_cnt, segment_cnt, path_off;
+	uint64_t schema_off, field_off, series_off, block_off, segment_off; /* from the object's start */
+	uint64_t string_off, string_len;
+	uint64_t residency_off;      /* page-aligned */
+	uint8_t  pad[256 - 144];
+};
+
+/* Counts that a catalog is made for. */
+struct stoup_catalog_counts {
+	uint32_t schema_cnt, field_cnt, series_cnt, block_cnt, segment_cnt;
+	uint64_t string_len;
+};
+
+/* Bytes of the object, whole OS pages; 0 when the counts overflow. */
+size_t stoup_catalog_footprint(const struct stoup_catalog_counts *counts);
+
+/* Write header and offsets into a zeroed mapping; the caller then fills the tables. */
+void stoup_catalog_format(struct stoup_catalog *catalog, const struct stoup_catalog_counts *counts,
+	uint32_t volume_idx);
+
+/* Check a mapping of map_len bytes: every offset, count and reference. 0 or -EPROTO with a text.
+ * O(entries); called once per volume by a consumer. */
+int stoup_catalog_verify(const struct stoup_catalog *catalog, size_t map_len, struct stoup_error *err);
+
+/* The tables; valid while the mapping lives. */
+static inline const void *stoup_catalog_at(const struct stoup_catalog *catalog, uint64_t off)
+{
+	return (const char *)catalog + off;
+}
+static inline const struct stoup_catalog_schema *stoup_catalog_schemas(const struct stoup_catalog *c)
+{
+	return stoup_catalog_at(c, c->schema_off);
+}
+static inline const struct stoup_field *stoup_catalog_fields(const struct stoup_catalog *c)
+{
+	return stoup_catalog_at(c, c->field_off);
+}
+static inline const struct stoup_catalog_series *stoup_catalog_series(const struct stoup_catalog *c)
+{
+	return stoup_catalog_at(c, c->series_off);
+}
+static inline const struct stoup_catalog_block *stoup_catalog_blocks(const struct stoup_catalog *c)
+{
+	return stoup_catalog_at(c, c->block_off);
+}
+static inline const struct stoup_catalog_segment *stoup_catalog_segments(const struct stoup_catalog *c)
+{
+	return stoup_catalog_at(c, c->segment_off);
+}
+static inline const char *stoup_catalog_string(const struct stoup_catalog *c, uint32_t off)
+{
+	return stoup_catalog_at(c, c->string_off + off);
+}
+/* Residency words: read through a const mapping by consumers, written by the conductor. */
+static inline _Atomic uint64_t *stoup_catalog_residency(struct stoup_catalog *c)
+{
+	return (_Atomic uint64_t *)(void *)((char *)c + c->residency_off);
+}
+static inline const _Atomic uint64_t *stoup_catalog_residency_ro(const struct stoup_catalog *c)
+{
+	return stoup_catalog_at(c, c->residency_off);
+}
+
+/* Find the first series named `name` (several when layouts differ); its index, or -1. */
+int64_t stoup_catalog_find(const struct stoup_catalog *catalog, const char *name);
+
+_Static_assert(sizeof(struct stoup_catalog) == 256, "header");
+_Static_assert(sizeof(struct stoup_catalog_schema) == 72, "schema");
+_Static_assert(sizeof(struct stoup_catalog_series) == 48, "series");
+_Static_assert(sizeof(struct stoup_catalog_block) == 24, "block");
+_Static_assert(sizeof(struct stoup_catalog_segment) == 40, "segment");
+
+#endif

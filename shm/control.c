@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control.c - footprint, format, verify and open of the control object. */
+#include "shm/control.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "shm/region.h"
+
+static const struct {
+	const char *name, *unit;
+	char kind;
+	const char *text;
+} counter_table[] = {
+#define C 'C'
+#define G 'G'
+#define STOUP_COUNTER_ROW(id, name, unit, kind, text) { name, unit, kind, text },
+	STOUP_COUNTERS(STOUP_COUNTER_ROW)
+#undef STOUP_COUNTER_ROW
+#undef C
+#undef G
+};
+
+static uint64_t page_up(uint64_t len)
+{
+	return (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
+}
+
+static void lay_out(struct stoup_control *c)
+{
+	uint64_t off = sizeof(*c);
+
+	c->consumer_off = off;
+	off += (uint64_t)c->consumer_cap * sizeof(struct stoup_control_consumer);
+	c->buffer_off = off;
+	off += (uint64_t)c->buffer_cap * sizeof(struct stoup_control_buffer);
+	c->volume_off = off;
+	off += (uint64_t)c->volume_cap * sizeof(struct stoup_control_volume);
+	c->counter_off = off;
+	off += (uint64_t)c->counter_cnt * sizeof(struct stoup_control_counter);
+	c->error_off = off;
+	off += (uint64_t)c->error_cap * sizeof(struct stoup_control_error);
+	c->total_len = page_up(off);
+}
+
+static void set_counts(struct stoup_control *c, const struct stoup_control_config *config)
+{
+	c->consumer_cap = config->consumer_cap;
+	c->cell_cap = config->cell_cap;
+	c->slot_cnt = STOUP_SLOT_CNT;
+	c->buffer_cap = config->buffer_cap;
+	c->volume_cap = config->volume_cap;
+	c->counter_cnt = STOUP_COUNTER_CNT;
+	c->error_cap = STOUP_ERROR_CAP;
+}
+
+size_t stoup_control_footprint(const struct stoup_control_config *config)
+{
+	struct stoup_control c;
+
+	memset(&c, 0, sizeof(c));
+	set_counts(&c, config);
+	lay_out(&c);
+	return (size_t)c.total_len;
+}
+
+void stoup_control_format(struct stoup_control *control, const struct stoup_control_config *config)
+{
+	struct stoup_control_counter *counters;
+
+	control->abi_major = STOUP_ABI_MAJOR;
+	control->abi_minor = STOUP_ABI_MINOR;
+	control->fingerprint = stoup_abi_fingerprint();
+	set_counts(control, config);
+	lay_out(control);
+	counters = stoup_control_counters(control);
+	for (uint32_t i = 0; i < STOUP_COUNTER_CNT; i++) {
+		snprintf(counters[i].name, sizeof(counters[i].name), "%s", counter_table[i].name);
+		snprintf(counters[i].unit, sizeof(counters[i].unit), "%s", counter_table[i].unit);
+		snprintf(counters[i].text, sizeof(counters[i].text), "%s", counter_table[i].text);
+		counters[i].kind = (uint32_t)(unsigned char)counter_table[i].kind;
+	}
+	atomic_store_explicit(&control->state, STOUP_STATE_STARTING, memory_order_relaxed);
+}
+
+void stoup_control_announce(struct stoup_control *control)
+{
+	atomic_store_explicit(&control->state, STOUP_STATE_RUNNING, memory_order_release);
+	/* [A1] last: who loads the magic (acquire) sees every byte that was written before. */
+	atomic_store_explicit(&control->magic, STOUP_CONTROL_MAGIC, memory_order_release);
+}
+
+int stoup_control_verify(const struct stoup_control *control, size_t map_len, struct stoup_error *err)
+{
+	struct stoup_control expected;
+	uint64_t magic;
+
+	if (map_len < sizeof(*control))
+		return stoup_error_set(err, -EPROTO, "the control object has %zu bytes, too few", map_len);
+	/* [A1] */
+	magic = atomic_load_explicit(&control->magic, memory_order_acquire);
+	if (magic == 0)
+		return stoup_error_set(err, -EAGAIN, "the daemon has not announced the pool yet");
+	if (magic != STOUP_CONTROL_MAGIC)
+		return stoup_error_set(err, -EPROTO, "not a control object of stoup");
+	if (control->abi_major != STOUP_ABI_MAJOR || control->fingerprint != stoup_abi_fingerprint())
+		return stoup_error_set(err, -EPROTO,
+			"the daemon (version %.32s) speaks ABI %u.%u, this program %u.%u: use programs of one "
+			"release",
+			control->version, control->abi_major, control->abi_minor, STOUP_ABI_MAJOR,
+			STOUP_ABI_MINOR);
+	memset(&expected, 0, sizeof(expected));
+	expected.consumer_cap = control->consumer_cap;
+	expected.buffer_cap = control->buffer_cap;
+	expected.volume_cap = control->volume_cap;
+	expected.counter_cnt = control->counter_cnt;
+	expected.error_cap = control->error_cap;
+	lay_out(&expected);
+	if (expected.consumer_off != control->consumer_off || expected.buffer_off != control->buffer_off ||
+		expected.volume_off != control->volume_off ||
+		expected.counter_off != control->counter_off ||
+		expected.error_off != control->error_off || expected.total_len != control->total_len ||
+		control->total_len > map_len || control->consumer_cap > STOUP_CONSUMER_CAP ||
+		control->cell_cap > STOUP_CELL_CAP || control->buffer_cap > STOUP_BUFFER_CAP)
+		return stoup_error_set(err, -EPROTO, "the control object is malformed");
+	return 0;
+}
+
+int stoup_control_name(uint32_t uid, const char *pool, char *dst, size_t cap)
+{
+	int len = snprintf(dst, cap, "/stoup.%u.%s.ctl", uid, pool);
+
+	return len > 0 && (size_t)len < cap ? 0 : -ENAMETOOLONG;
+}
+
+static int denied(const char *name, struct stoup_error *err)
+{
+	char path[160];
+	struct stat st;
+	const struct group *group;
+
+	snprintf(path, sizeof(path), "/dev/shm%s", name);
+	if (stat(path, &st) < 0)
+		return stoup_error_set(err, -EACCES, "%s: permission denied", path);
+	group = getgrgid(st.st_gid);
+	return stoup_error_set(err, -EACCES,
+		"%s: permission denied: it may be read by group '%s'; mend: usermod -aG %s USER, then log in "
+		"again",
+		path, group ? group->gr_name : "?", group ? group->gr_name : "?");
+}
+
+int stoup_control_open(const char *pool, const struct stoup_control **ret, size_t *ret_len,
+	struct stoup_error *err)
+{
+	uint32_t uids[2] = { (uint32_t)geteuid(), 0 };
+	struct stoup_region region;
+	char name[128];
+	int fd = -1, rc = 0;
+
+	for (uint32_t i = 0; i < 2 && fd < 0; i++) {
+		if (stoup_control_name(uids[i], pool, name, sizeof(name)) < 0)
+			return stoup_error_set(err, -ENAMETOOLONG, "pool name too long");
+		fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+		if (fd < 0 && errno == EACCES)
+			return denied(name, err);
+	}
+	if (fd < 0)
+		return stoup_error_set(err, -ENOENT,
+			"there is no pool '%s' here; start it: stoupd --store DIR --pool %s", pool, pool);
+	rc = stoup_region_map(fd, sizeof(struct stoup_control), 0, 0, &region, err);
+	close(fd);
+	if (rc < 0)
+		return rc;
+	rc = stoup_control_verify(region.base, region.len, err);
+	if (rc < 0) {
+		stoup_region_fini(&region);
+		return rc;
+	}
+	*ret = region.base;
+	*ret_len = region.len;
+	return 0;
+}
+
+void stoup_control_close(const struct stoup_control *control, size_t len)
+{
+	if (control)
+		munmap((void *)(uintptr_t)control, len);
+}
+
+uint64_t stoup_process_start(uint32_t pid)
+{
+	char path[64], text[1024];
+	const char *at;
+	FILE *file;
+	size_t len;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	len = fread(text, 1, sizeof(text) - 1, file);
+	fclose(file);
+	text[len] = 0;
+	/* The command may hold anything, so count from the last ')': state is field 3, starttime 22. */
+	at = strrchr(text, ')');
+	if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+		return 0;
+	at += 1;
+	for (int i = 0; i < 19 && at; i++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+int stoup_control_alive(const struct stoup_control *control)
+{
+	uint64_t start = stoup_process_start(control->daemon_pid);
+
+	return start != 0 && start == control->daemon_start;
+}
+
+int stoup_control_error_read(const struct stoup_control *control, uint32_t idx,
+	struct stoup_control_error *ret)
+{
+	struct stoup_control_error *error = &stoup_control_errors(control)[idx];
+	uint32_t before, after;
+
+	for (int try = 0; try < 8; try++) {
+		/* [K1] seqlock: an even number before and the same after the copy, or it is torn. */
+		before = atomic_load_explicit(&error->seq, memory_order_acquire);
+		if (before == 0)
+			return 0;
+		memcpy((char *)ret + sizeof(ret->seq), (const char *)error + sizeof(error->seq),
+			sizeof(*ret) - sizeof(ret->seq));
+		atomic_thread_fence(memory_order_acquire);
+		after = atomic_load_explicit(&error->seq, memory_order_relaxed);
+		if (before == after && (before & 1) == 0) {
+			ret->text[sizeof(ret->text) - 1] = 0;
+			return 1;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* region.c - shared memory objects: create, reserve, touch, collapse, seal, map. */
+#include "shm/region.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include "shm/abi.h"
+
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MFD_HUGE_2MB
+#define MFD_HUGE_2MB (21U << 26) /* log2 of 2 MiB in the flags' upper bits */
+#endif
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+#define HUGE_LEN   ((size_t)2 << 20)
+#define TOUCH_CAP  16u /* threads that touch pages; more only fight for the zone lock */
+
+static void region_none(struct stoup_region *region)
+{
+	memset(region, 0, sizeof(*region));
+	region->fd = -1;
+	region->ro_fd = -1;
+}
+
+/* Map at an address that agrees with the file's 2 MiB pages (both begin at 0 of them), so that they can
+ * be mapped as such: the kernel places long mappings at any 4 KiB. MAP_FAILED with errno. */
+static void *map_aligned(int fd, size_t len, int prot)
+{
+	char *area, *at;
+
+	if (len < HUGE_LEN)
+		return mmap(NULL, len, prot, MAP_SHARED, fd, 0);
+	area = mmap(NULL, len + HUGE_LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (area == MAP_FAILED)
+		return MAP_FAILED;
+	at = (char *)(((uintptr_t)area + HUGE_LEN - 1) & ~(uintptr_t)(HUGE_LEN - 1));
+	if (mmap(at, len, prot, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+		munmap(area, len + HUGE_LEN);
+		return MAP_FAILED;
+	}
+	if (at > area)
+		munmap(area, (size_t)(at - area));
+	len = (len + STOUP_OS_PAGE_LEN - 1) & ~(size_t)(STOUP_OS_PAGE_LEN - 1);
+	munmap(at + len, (size_t)(area + HUGE_LEN - at));
+	return at;
+}
+
+/* ---- creating --------------------------------------------------------------------------------- */
+
+static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
+{
+	struct statvfs vfs;
+	unsigned long long need = len, avail = 0;
+
+	if (backing == STOUP_BACKING_HUGETLB)
+		return stoup_error_set(err, -ENOSPC,
+			"not enough huge pages for %llu bytes; mend: sysctl vm.nr_hugepages=%llu", need,
+			(need + HUGE_LEN - 1) / HUGE_LEN);
+	if (backing == STOUP_BACKING_MEMFD)
+		return stoup_error_set(err, -ENOSPC,
+			"not enough memory for %llu bytes of memfd; mend: a smaller --size, or raise the memory "
+			"limit of the container or cgroup",
+			need);
+	if (statvfs("/dev/shm", &vfs) == 0)
+		avail = (unsigned long long)vfs.f_bavail * vfs.f_frsize;
+	return stoup_error_set(err, -ENOSPC,
+		"/dev/shm is too small: needed %llu bytes, available %llu; mend: mount -o "
+		"remount,size=%lluM /dev/shm (container: --shm-size=%llum), a smaller --size, or "
+		"--backing=memfd",
+		need, avail, (need + avail / 8) / (1 << 20) + 64, need / (1 << 20) + 64);
+}
+
+static int open_object(struct stoup_region *region, uint32_t backing, const char *name, uint32_t mode,
+	struct stoup_error *err)
+{
+	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+
+	if (backing != STOUP_BACKING_POSIX) {
+		if (backing == STOUP_BACKING_HUGETLB)
+			flags |= MFD_HUGETLB | MFD_HUGE_2MB;
+		region->fd = memfd_create(name + 1, flags);
+		if (region->fd < 0)
+			return stoup_error_set(err, -errno, "memfd_create: %s%s", strerror(errno),
+				backing == STOUP_BACKING_HUGETLB ? " (huge pages of 2 MiB are not available)"
+								 : "");
+		return 0;
+	}
+	shm_unlink(name);
+	region->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+	if (region->fd < 0)
+		return stoup_error_set(err, -errno, "shm_open %s: %s", name, strerror(errno));
+	/* umask must not decide who may look. */
+	if (fchmod(region->fd, (mode_t)mode) < 0)
+		return stoup_error_set(err, -errno, "chmod %s: %s", name, strerror(errno));
+	return 0;
+}
+
+static int reserve(struct stoup_region *region, uint32_t backing, struct stoup_error *err)
+{
+	int rc;
+
+	if (ftruncate(region->fd, (off_t)region->len) < 0)
+		return stoup_error_set(err, -errno, "ftruncate to %zu bytes: %s", region->len, strerror(errno));
+	/* ftruncate alone succeeds on a full tmpfs and the first touch dies of SIGBUS. */
+	do
+		rc = posix_fallocate(region->fd, 0, (off_t)region->len);
+	while (rc == EINTR);
+	if (rc == ENOSPC || rc == ENOMEM)
+		return shortage(backing, region->len, err);
+	if (rc != 0)
+		return stoup_error_set(err, -rc, "posix_fallocate: %s", strerror(rc));
+	return 0;
+}
+
+struct touch {
+	pthread_t thread;
+	char *base;
+	size_t len;
+};
+
+static void *touch_run(void *arg)
+{
+	struct touch *part = arg;
+
+	/* One call instead of a fault per page, where the kernel knows it (5.14). */
+	if (madvise(part->base, part->len, MADV_POPULATE_WRITE) == 0)
+		return NULL;
+	for (size_t off = 0; off < part->len; off += STOUP_OS_PAGE_LEN)
+		*(volatile char *)(part->base + off) = 0;
+	return NULL;
+}
+
+static void touch_all(const struct stoup_region *region, uint32_t threads)
+{
+	struct touch parts[TOUCH_CAP];
+	uint32_t cnt = threads == 0 ? 1 : threads > TOUCH_CAP ? TOUCH_CAP : threads;
+	size_t step = (region->len / cnt + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
+	size_t off = 0;
+	uint32_t i;
+
+	for (i = 0; i < cnt && off < region->len; i++, off += step) {
+		parts[i].base = (char *)region->base + off;
+		parts[i].len = region->len - off < step ? region->len - off : step;
+		if (i == 0 || pthread_create(&parts[i].thread, NULL, touch_run, &parts[i]) != 0) {
+			parts[i].thread = 0;
+			if (i > 0)
+				touch_run(&parts[i]);
+		}
+	}
+	touch_run(&parts[0]);
+	while (i-- > 1)
+		if (parts[i].thread)
+			pthread_join(parts[i].thread, NULL);
+}
+
+/* Collapse into 2 MiB pages where the kernel allows: before the touch, so that there is one fault per 2 MiB
+ * left. Sets huge_len, and huge_reason where that is less than len. */
+static void collapse(struct stoup_region *region)
+{
+	size_t begin = ((uintptr_t)region->base + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
+	size_t at = begin - (uintptr_t)region->base;
+	
+	region->huge_len = 0;
+	snprintf(region->huge_reason, sizeof(region->huge_reason), "%s",
+		region->len < HUGE_LEN ? "the region is smaller than 2 MiB" : "");
+	for (; at + HUGE_LEN <= region->len; at += HUGE_LEN) {
+		if (madvise((char *)region->base + at, HUGE_LEN, MADV_COLLAPSE) == 0) {
+			region->huge_len += HUGE_LEN;
+			continue;
+		}
+		snprintf(region->huge_reason, sizeof(region->huge_reason), "MADV_COLLAPSE: %s", strerror(errno));
+		/* EAGAIN and ENOMEM are passing shortages of one window; the rest will not change. */
+		if (errno != EAGAIN && errno != ENOMEM && errno != EBUSY)
+			break;
+	}
+}
+
+static int read_only_fd(struct stoup_region *region, struct stoup_error *err)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", region->fd);
+	region->ro_fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (region->ro_fd < 0)
+		return stoup_error_set(err, -errno, "re-opening a shared memory object read-only: %s",
+			strerror(errno));
+	return 0;
+}
+
+int stoup_region_create(struct stoup_region *region, uint32_t backing, const char *name, uint32_t mode,
+	size_t len, int unlink_now, int want_ro, uint32_t threads, struct stoup_error *err)
+{
+	struct stoup_region made;
+	int named = backing == STOUP_BACKING_POSIX;
+	int rc;
+
+	region_none(&made);
+	if (backing == STOUP_BACKING_HUGETLB)
+		len = (len + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
+	made.len = len;
+	rc = open_object(&made, backing, name, mode, err);
+	if (rc < 0)
+		goto out_fini;
+	rc = reserve(&made, backing, err);
+	if (rc < 0)
+		goto out_fini;
+	made.base = map_aligned(made.fd, len, PROT_READ | PROT_WRITE);
+	if (made.base == MAP_FAILED) {
+		made.base = NULL;
+		rc = stoup_error_set(err, -errno, "mmap of %zu bytes: %s", len, strerror(errno));
+		goto out_fini;
+	}
+	madvise(made.base, len, MADV_DONTDUMP);
+	if (backing == STOUP_BACKING_HUGETLB)
+		made.huge_len = len;
+	else
+		collapse(&made);
+	touch_all(&made, threads);
+	if (want_ro && (rc = read_only_fd(&made, err)) < 0)
+		goto out_fini;
+	/* Our own writable mapping stays; nobody can make another, resize or punch. */
+	if (!named && fcntl(made.fd, F_ADD_SEALS,
+			      F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
+		rc = stoup_error_set(err, -errno, "sealing a memfd: %s", strerror(errno));
+		goto out_fini;
+	}
+	if (named && unlink_now)
+		shm_unlink(name);
+	*region = made;
+	return 0;
+out_fini:
+	if (named && made.fd >= 0)
+		shm_unlink(name);
+	stoup_region_fini(&made);
+	return rc;
+}
+
+int stoup_region_create_page(
+	struct stoup_region *region, const char *label, size_t len, struct stoup_error *err)
+{
+	struct stoup_region made;
+	int rc;
+
+	region_none(&made);
+	made.len = len;
+	made.fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (made.fd < 0)
+		return stoup_error_set(err, -errno, "memfd_create: %s", strerror(errno));
+	rc = reserve(&made, STOUP_BACKING_MEMFD, err);
+	if (rc < 0)
+		goto out_fini;
+	if (fcntl(made.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+		rc = stoup_error_set(err, -errno, "sealing a consumer page: %s", strerror(errno));
+		goto out_fini;
+	}
+	made.base = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, made.fd, 0);
+	if (made.base == MAP_FAILED) {
+		made.base = NULL;
+		rc = stoup_error_set(err, -errno, "mmap of a consumer page: %s", strerror(errno));
+		goto out_fini;
+	}
+	madvise(made.base, len, MADV_DONTDUMP);
+	*region = made;
+	return 0;
+out_fini:
+	stoup_region_fini(&made);
+	return rc;
+}
+
+/* ---- mapping ---------------------------------------------------------------------------------- */
+
+int stoup_region_map(int fd, size_t min_len, int writable, int dont_fork, struct stoup_region *ret,
+	struct stoup_error *err)
+{
+	struct stoup_region made;
+	struct stat st;
+
+	region_none(&made);
+	if (fstat(fd, &st) < 0)
+		return stoup_error_set(err, -errno, "fstat of a shared memory object: %s", strerror(errno));
+	if (st.st_size <= 0 || (uint64_t)st.st_size < min_len)
+		return stoup_error_set(err, -EPROTO, "a shared memory object has %lld bytes, expected %zu",
+			(long long)st.st_size, min_len);
+	made.len = (size_t)st.st_size;
+	made.base = map_aligned(fd, made.len, writable ? PROT_READ | PROT_WRITE : PROT_READ);
+	if (made.base == MAP_FAILED)
+		return stoup_error_set(err, -errno, "mmap of %zu bytes of shared memory: %s", made.len,
+			strerror(errno));
+	madvise(made.base, made.len, MADV_DONTDUMP);
+	if (dont_fork)
+		madvise(made.base, made.len, MADV_DONTFORK);
+	*ret = made;
+	return 0;
+}
+
+void stoup_region_fini(struct stoup_region *region)
+{
+	if (region->base)
+		munmap(region->base, region->len);
+	if (region->fd >= 0)
+		close(region->fd);
+	if (region->ro_fd >= 0)
+		close(region->ro_fd);
+	region_none(region);
+}
+
+int stoup_region_unlink_stale(uint32_t uid, const char *pool)
+{
+	char prefix[128], name[NAME_MAX + 2];
+	const struct dirent *entry;
+	int cnt = 0, len;
+	DIR *dir;
+
+	len = snprintf(prefix, sizeof(prefix), "stoup.%u.%s.", uid, pool);
+	dir = opendir("/dev/shm");
+	if (!dir)
+		return 0;
+	while ((entry = readdir(dir)) != NULL) {
+		/* Pool names may hold dots, so the rest must be one word: "ctl", "data", "v7". */
+		if (strncmp(entry->d_name, prefix, (size_t)len) != 0 || strchr(entry->d_name + len, '.'))
+			continue;
+		snprintf(name, sizeof(name), "/%s", entry->d_name);
+		if (shm_unlink(name) == 0)
+			cnt++;
+	}
+	closedir(dir);
+	return cnt;
+}

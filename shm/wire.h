@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* wire.h - the messages of the attach socket (SOCK_SEQPACKET, one message per packet).
+ *
+ *      consumer                         daemon
+ *         | -- hello ------------------> |   credentials are taken from the socket, not from the text
+ *         | <- reply + descriptors ----- |   control, data, page, doorbell, then up to 32 volumes
+ *         | -- volumes first ----------> |   only when there are more volumes
+ *         | <- volumes + descriptors --- |
+ *         |            ...               |   the socket stays open: its hang-up tells of an end
+ *
+ * Invariant: a message of another length than its structure, or without the magic, is refused.
+ * The daemon never blocks on the socket; a hello must come within STOUP_HELLO_TIMEOUT_NS.
+ */
+#ifndef STOUP_SHM_WIRE_H
+#define STOUP_SHM_WIRE_H
+
+#include <stdint.h>
+#include "shm/abi.h"
+#include "shm/stoup_types.h"
+
+#define STOUP_WIRE_HELLO   1u
+#define STOUP_WIRE_REPLY   2u
+#define STOUP_WIRE_VOLUMES 3u /* both ways */
+
+#define STOUP_WIRE_FD_CONTROL  0u
+#define STOUP_WIRE_FD_DATA     1u
+#define STOUP_WIRE_FD_PAGE     2u
+#define STOUP_WIRE_FD_DOORBELL 3u
+#define STOUP_WIRE_FD_FIXED    4u  /* that many before the volumes */
+#define STOUP_WIRE_VOLUME_CAP  32u /* volume descriptors in one message (the kernel allows 253) */
+#define STOUP_WIRE_FD_CAP      (STOUP_WIRE_FD_FIXED + STOUP_WIRE_VOLUME_CAP)
+
+#define STOUP_HELLO_TIMEOUT_NS INT64_C(2000000000) /* a client that says nothing is dropped */
+
+struct stoup_wire_hello {
+	uint64_t magic;        /* STOUP_HELLO_MAGIC */
+	uint32_t kind;         /* STOUP_WIRE_HELLO */
+	uint32_t abi_major, abi_minor;
+	uint32_t flags;        /* 0 */
+	uint64_t fingerprint;  /* stoup_abi_fingerprint() */
+};
+
+struct stoup_wire_reply {
+	uint64_t magic;
+	uint32_t kind;         /* STOUP_WIRE_REPLY */
+	int32_t  error;        /* 0, or a negative errno: then only `text` counts and no descriptor came */
+	uint32_t abi_major, abi_minor;
+	uint64_t fingerprint;
+	uint8_t  instance[16];
+	uint64_t attach_no;
+	uint32_t consumer_idx;
+	uint32_t volume_cnt;   /* volumes of the snapshot, all in all */
+	uint32_t volume_here;  /* descriptors of volumes 0 .. volume_here in this message */
+	uint32_t zero;
+	char     text[STOUP_ERROR_TEXT_CAP];
+};
+
+struct stoup_wire_volumes {
+	uint64_t magic;
+	uint32_t kind;         /* STOUP_WIRE_VOLUMES */
+	int32_t  error;
+	uint32_t first;        /* asked: from this volume on; answered: the first one in the message */
+	uint32_t cnt;          /* answered: descriptors in this message; 0 = there are no more */
+	uint32_t volume_cnt;   /* answered: volumes now */
+	uint32_t zero;
+};
+
+/* Send one packet with descriptors (fd_cnt may be 0). 0 or a negative errno; never raises SIGPIPE. */
+int stoup_wire_send(int sock_fd, const void *msg, size_t len, const int *fds, uint32_t fd_cnt);
+
+/* Receive one packet of at most cap bytes and at most fd_cap descriptors (close-on-exec). Returns its
+ * length, 0 for hang-up, negative errno. A cut message or too many descriptors: -EPROTO, all closed. */
+int64_t stoup_wire_recv(int sock_fd, void *msg, size_t cap, int *fds, uint32_t fd_cap,
+	uint32_t *ret_fd_cnt);
+
+/* Directories where sockets and locks of the user live, most private first: "$XDG_RUNTIME_DIR/stoup"
+ * (or /tmp/stoup-UID where that is unset), "/run/stoup". idx 0 or 1; -ENOENT past the end. */
+int stoup_runtime_dir(uint32_t idx, char *dst, size_t cap);
+
+/* A pool's name: 1 to 48 of [A-Za-z0-9_.-], not beginning with '.' or '-'. 0 or -EINVAL with text. */
+int stoup_pool_name_valid(const char *name, struct stoup_error *err);
+
+_Static_assert(sizeof(struct stoup_wire_hello) == 32, "hello");
+_Static_assert(sizeof(struct stoup_wire_reply) == 328, "reply");
+_Static_assert(sizeof(struct stoup_wire_volumes) == 32, "volumes");
+
+#endif
