@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* make_golden.c - writes the volumes of this directory, their expected contents and damaged copies.
+ *
+ *      the tables below --writer--> NAME.stoup
+ *                       --printf--> CONTENT.txt          (not through the reader)
+ *      NAME.stoup --one edit--> damaged/NAME.stoup, and the reader's words to damaged/faults.txt
+ *
+ * The files are committed and never written again: volumes of old programs must be readable for
+ * ever. The program is kept to show how they came about, and to add files for a new minor version.
+ * See README.md for the command.
+ */
+#include "tests/unit/volume_fixture.h"
+
+#include <inttypes.h>
+
+#include "codec/volume_layout.h"
+#include "codec/volume_private.h"
+
+#define KEY0	   INT64_C(1735689600000000000) /* 2025-01-01T00:00:00Z */
+#define BLOCK_CNT  64u				/* records per block */
+#define RECORD_CAP 24u
+
+static const struct stoup_vol_field tick16_fields[] = {
+	{.name = "ts_event", .off = 0, .cnt = 1, .type = 8, .flags = 0x06, .unit = "ns"},
+	{.name = "price",
+		.off = 8,
+		.cnt = 1,
+		.type = 6,
+		.flags = 0x01,
+		.exp10 = -2,
+		.null_bits = 0x7fffffff,
+		.unit = "USD"},
+	{.name = "qty", .off = 12, .cnt = 1, .type = 5},
+};
+static const struct stoup_vol_field wide24_fields[] = {
+	{.name = "id", .off = 0, .cnt = 1, .type = 7},
+	{.name = "ts_recv", .off = 8, .cnt = 1, .type = 8, .flags = 0x06},
+	{.name = "venue", .off = 16, .cnt = 4, .type = 11},
+	{.name = "rsv", .off = 20, .cnt = 4, .type = 12, .flags = 0x08},
+};
+static const struct stoup_vol_schema schemas[] = {
+	{.name = "tick16", .stride = 16, .align = 8, .key_off = 0, .field_cnt = 3},
+	{.name = "wide24", .stride = 24, .align = 8, .key_off = 8, .field_cnt = 4},
+};
+static const struct stoup_vol_field *const schema_fields[] = {tick16_fields, wide24_fields};
+
+struct series_plan {
+	const char *name;
+	uint32_t schema_idx, flags, record_cnt;
+};
+
+struct content {
+	const char *text; /* file with the expected contents */
+	struct stoup_vol_header header;
+	uint32_t schema_cnt, series_cnt, superseded_cnt;
+	struct series_plan series[8]; /* in file order: by name, then schema hash */
+	uint8_t superseded[2][16];
+};
+
+/* tick16: 3 blocks of 64 records for 100 + 20 + 72; wide24: one of 48 for 40 + 8. */
+static const struct content ticks = {
+	.text = "ticks.txt",
+	.header = {.id = "golden-ticks-001",
+		.created_ns = KEY0,
+		.ingest_seq = 7,
+		.batch_idx = 1,
+		.batch_cnt = 2},
+	.schema_cnt = 2,
+	.series_cnt = 5,
+	.series =
+		{
+			{"TEST/AAA/tick16", 0, 0, 100},
+			{"TEST/B%2FB/tick16", 0, STOUP_VOL_SERIES_KEEP_ORDER, 20},
+			{"TEST/BBB/wide24", 1, 0, 40},
+			{"TEST/\xc3\xa9/tick16", 0, 0, 72},
+			{"TEST/\xc3\xa9/wide24", 1, 0, 8},
+		},
+	.superseded_cnt = 2,
+	.superseded = {"golden-older-001", "golden-older-002"},
+};
+static const struct content tiny = {
+	.text = "tiny.txt",
+	.header = {.id = "golden-tiny-0001", .created_ns = KEY0, .ingest_seq = 1, .batch_cnt = 1},
+	.schema_cnt = 1,
+	.series_cnt = 1,
+	.series = {{"TEST/AAA/tick16", 0, 0, 2}},
+};
+static const struct content none = {
+	.text = "empty.txt",
+	.header = {.id = "golden-empty-001", .created_ns = KEY0, .ingest_seq = 8, .batch_cnt = 1},
+	.superseded_cnt = 1,
+	.superseded = {"golden-ticks-001"},
+};
+
+static const struct golden {
+	const char *name;
+	const struct content *content;
+	const char *codec, *level;
+} goldens[] = {
+	{"tiny", &tiny, "none", ""},
+	{"empty", &none, "none", ""},
+	{"ticks-none", &ticks, "none", ""},
+	{"ticks-lz4", &ticks, "lz4", ""},
+	{"ticks-lz4hc", &ticks, "lz4hc", "12"},
+	{"ticks-zstd", &ticks, "zstd", ""},
+	{"ticks-zstd19", &ticks, "zstd", "19"},
+};
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+/* Record `ordinal` of series `series_idx`; returns its key. Keys come in pairs of equal ones. */
+static int64_t record_make(
+	const struct content *content, uint32_t series_idx, uint32_t ordinal, uint8_t *ret)
+{
+	int64_t key = KEY0 + (int64_t)series_idx * 1000 + (int64_t)(ordinal / 2) * 1000000;
+
+	memset(ret, 0, RECORD_CAP);
+	if (content->series[series_idx].schema_idx == 0) {
+		image_put(ret, 8, (uint64_t)key);
+		image_put(ret + 8, 4, ordinal % 10 == 9 ? 0x7fffffff : 10000 - ordinal % 7);
+		image_put(ret + 12, 4, 1 + ordinal % 3);
+	} else {
+		image_put(ret, 8, series_idx * 1000 + ordinal);
+		image_put(ret + 8, 8, (uint64_t)key);
+		memcpy(ret + 16, ordinal % 2 ? "XNAS" : "XCME", 4);
+	}
+	return key;
+}
+
+static void print_records(FILE *file, const struct content *content, uint32_t idx)
+{
+	const struct series_plan *plan = &content->series[idx];
+	uint32_t stride = schemas[plan->schema_idx].stride;
+	uint8_t record[RECORD_CAP];
+
+	for (uint32_t i = 0; i < plan->record_cnt; i++) {
+		int64_t key = record_make(content, idx, i, record);
+
+		fprintf(file, "record %u %" PRId64 " ", i, key);
+		for (uint32_t at = 0; at < stride; at++)
+			fprintf(file, "%02x", record[at]);
+		fputc('\n', file);
+	}
+}
+
+static void print_schema(FILE *file, uint32_t idx)
+{
+	const struct stoup_vol_schema *schema = &schemas[idx];
+
+	fprintf(file,
+		"schema %s stride %u align %u key %u flags 0x%x interval %" PRIu64
+		" hash %016" PRIx64 "\n",
+		schema->name, schema->stride, schema->align, schema->key_off, schema->flags,
+		schema->interval_ns, stoup_vol_schema_hash(schema, schema_fields[idx]));
+	for (uint32_t i = 0; i < schema->field_cnt; i++) {
+		const struct stoup_vol_field *field = &schema_fields[idx][i];
+
+		fprintf(file,
+			"field %s off %u cnt %u type %u flags 0x%x exp10 %d null %" PRIx64
+			" unit '%.8s'\n",
+			field->name, field->off, field->cnt, field->type, field->flags,
+			field->exp10, field->null_bits, field->unit);
+	}
+}
+
+static void print_id(FILE *file, const char *word, const uint8_t *id)
+{
+	fprintf(file, "%s ", word);
+	for (int i = 0; i < 16; i++)
+		fprintf(file, "%02x", id[i]);
+	fputc('\n', file);
+}
+
+/* The expected contents, from the tables. */
+static int print_content(const char *dir, const struct content *content)
+{
+	const struct stoup_vol_header *header = &content->header;
+	uint8_t first[RECORD_CAP], last[RECORD_CAP];
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, content->text);
+	file = fopen(path, "w");
+	if (!file)
+		return -errno;
+	print_id(file, "volume", header->id);
+	fprintf(file, "created %" PRId64 " ingest %" PRIu64 " batch %u of %u\n", header->created_ns,
+		header->ingest_seq, header->batch_idx, header->batch_cnt);
+	for (uint32_t i = 0; i < content->superseded_cnt; i++)
+		print_id(file, "superseded", content->superseded[i]);
+	for (uint32_t i = 0; i < content->schema_cnt; i++)
+		print_schema(file, i);
+	for (uint32_t i = 0; i < content->series_cnt; i++) {
+		const struct series_plan *plan = &content->series[i];
+
+		fprintf(file,
+			"series %s schema %s flags 0x%x records %u keys %" PRId64 " %" PRId64 "\n",
+			plan->name, schemas[plan->schema_idx].name, plan->flags, plan->record_cnt,
+			record_make(content, i, 0, first),
+			record_make(content, i, plan->record_cnt - 1, last));
+		print_records(file, content, i);
+	}
+	return fclose(file) ? -EIO : 0;
+}
+
+/* ---- volumes --------------------------------------------------------------------------------- */
+
+/* A block being filled: its records, and the segments to declare once it is placed. */
+struct filling {
+	uint8_t raw[BLOCK_CNT * RECORD_CAP];
+	uint32_t raw_len, segment_cnt;
+	struct {
+		uint32_t series_idx, raw_off, record_cnt;
+		int64_t first_key, last_key;
+	} segments[8];
+};
+
+static int fill_flush(struct image *image, struct stoup_vol_writer *writer,
+	const struct golden *golden, uint32_t schema_idx, struct filling *fill)
+{
+	int64_t block;
+
+	if (!fill->raw_len)
+		return 0;
+	block = image_add_block(
+		image, writer, schema_idx, fill->raw, fill->raw_len, golden->codec, golden->level);
+	if (block < 0)
+		return (int)block;
+	for (uint32_t i = 0; i < fill->segment_cnt; i++) {
+		int rc = stoup_vol_add_segment(writer, fill->segments[i].series_idx,
+			(uint32_t)block, fill->segments[i].raw_off, fill->segments[i].record_cnt,
+			fill->segments[i].first_key, fill->segments[i].last_key);
+
+		if (rc)
+			return rc;
+	}
+	memset(fill, 0, sizeof(*fill));
+	return 0;
+}
+
+static void fill_record(const struct content *content, struct filling *fill, uint32_t series_idx,
+	uint32_t ordinal, uint32_t stride)
+{
+	uint8_t record[RECORD_CAP];
+	int64_t key = record_make(content, series_idx, ordinal, record);
+	uint32_t at = fill->segment_cnt;
+
+	if (!at || fill->segments[at - 1].series_idx != series_idx) {
+		fill->segments[at].series_idx = series_idx;
+		fill->segments[at].raw_off = fill->raw_len;
+		fill->segments[at].first_key = key;
+		fill->segment_cnt = ++at;
+	}
+	fill->segments[at - 1].record_cnt++;
+	fill->segments[at - 1].last_key = key;
+	memcpy(fill->raw + fill->raw_len, record, stride);
+	fill->raw_len += stride;
+}
+
+static int put_schema_records(struct image *image, struct stoup_vol_writer *writer,
+	const struct golden *golden, uint32_t schema_idx)
+{
+	const struct content *content = golden->content;
+	uint32_t stride = schemas[schema_idx].stride;
+	struct filling fill = {.raw_len = 0};
+
+	for (uint32_t i = 0; i < content->series_cnt; i++) {
+		if (content->series[i].schema_idx != schema_idx)
+			continue;
+		for (uint32_t at = 0; at < content->series[i].record_cnt; at++) {
+			int rc = 0;
+
+			fill_record(content, &fill, i, at, stride);
+			if (fill.raw_len == BLOCK_CNT * stride)
+				rc = fill_flush(image, writer, golden, schema_idx, &fill);
+			if (rc)
+				return rc;
+		}
+	}
+	return fill_flush(image, writer, golden, schema_idx, &fill);
+}
+
+static int declare(struct stoup_vol_writer *writer, const struct content *content)
+{
+	for (uint32_t i = 0; i < content->schema_cnt; i++) {
+		struct stoup_vol_schema schema = schemas[i];
+		int rc;
+
+		schema.hash = stoup_vol_schema_hash(&schema, schema_fields[i]);
+		rc = stoup_vol_add_schema(writer, &schema, schema_fields[i]);
+		if (rc < 0)
+			return rc;
+	}
+	for (uint32_t i = 0; i < content->series_cnt; i++) {
+		const struct series_plan *plan = &content->series[i];
+		int64_t rc =
+			stoup_vol_add_series(writer, plan->name, plan->schema_idx, plan->flags);
+
+		if (rc < 0)
+			return (int)rc;
+	}
+	for (uint32_t i = 0; i < content->superseded_cnt; i++) {
+		int rc = stoup_vol_add_superseded(writer, content->superseded[i]);
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int make_image(const struct golden *golden, struct image *image)
+{
+	struct stoup_vol_writer *writer;
+	int rc = stoup_vol_writer_create(&golden->content->header, &writer);
+
+	if (rc)
+		return rc;
+	rc = declare(writer, golden->content);
+	for (uint32_t i = 0; !rc && i < golden->content->schema_cnt; i++)
+		rc = put_schema_records(image, writer, golden, i);
+	if (!rc)
+		rc = image_finish(image, writer, NULL);
+	if (rc)
+		fprintf(stderr, "%s: %s\n", golden->name, stoup_vol_writer_fault(writer)->what);
+	stoup_vol_writer_destroy(writer);
+	return rc;
+}
+
+static int write_file(const char *dir, const char *name, const struct image *image)
+{
+	char path[4096];
+	FILE *file;
+	size_t put;
+
+	snprintf(path, sizeof(path), "%s/%s.stoup", dir, name);
+	file = fopen(path, "wb");
+	if (!file)
+		return -errno;
+	put = fwrite(image->bytes, 1, image->len, file);
+	return fclose(file) || put != image->len ? -EIO : 0;
+}
+
+/* ---- damaged copies -------------------------------------------------------------------------- */
+
+enum {
+	SEAL = 1,
+	FLIP = 2,
+	CUT = 4
+};
+
+/* One edit: `len` bytes at `off` of entry `idx` of section `kind` (0: of the file; 100: of the
+ * trailer) become `value`, or are flipped by it; sealed again or not. */
+static const struct damage {
+	const char *name, *base;
+	int how;
+	uint32_t kind, idx;
+	size_t off, len;
+	uint64_t value;
+} damages[] = {
+	{"header-bit", "ticks-lz4", FLIP, 0, 0, 20, 1, 0x10},
+	{"header-magic", "ticks-lz4", FLIP, 0, 0, 0, 1, 0x80},
+	{"major-9", "ticks-lz4", SEAL, 0, 0, 8, 2, 9},
+	{"cut-at-1000", "ticks-lz4", CUT, 0, 0, 1000, 0, 0},
+	{"cut-at-100", "ticks-lz4", CUT, 0, 0, 100, 0, 0},
+	{"trailer-bit", "ticks-lz4", FLIP, 100, 0, 9, 1, 0x02},
+	{"footer-bit", "ticks-lz4", FLIP, STOUP_VOL_SECTION_SEGMENTS, 2, 24, 1, 0x01},
+	{"block-bit", "ticks-zstd", FLIP, 0, 0, 100, 1, 0x01},
+	{"padding-byte", "tiny", FLIP, 0, 0, 2048, 1, 0x55},
+	{"section-missing", "ticks-lz4", SEAL, 101, STOUP_VOL_SECTION_SEGMENTS, 0, 4, 77},
+	{"stride-changed", "ticks-lz4", SEAL, STOUP_VOL_SECTION_SCHEMAS, 0, 8, 4, 24},
+	{"field-outside", "ticks-lz4", SEAL, STOUP_VOL_SECTION_FIELDS, 2, 36, 4, 16},
+	{"series-unsorted", "ticks-lz4", SEAL, STOUP_VOL_SECTION_STRINGS, 19, 0, 1, 'Z'},
+	{"blocks-overlap", "ticks-none", SEAL, STOUP_VOL_SECTION_BLOCKS, 1, 8, 8, 4096},
+	{"block-too-long", "ticks-lz4", SEAL, STOUP_VOL_SECTION_BLOCKS, 0, 4, 4, 0x01000010},
+	{"block-uncovered", "ticks-lz4", SEAL, STOUP_VOL_SECTION_BLOCKS, 0, 4, 4, 1040},
+	{"block-lies", "ticks-zstd", SEAL, STOUP_VOL_SECTION_BLOCKS, 0, 40, 8, 1},
+	{"codec-unknown", "ticks-lz4", SEAL, STOUP_VOL_SECTION_BLOCKS, 1, 20, 4, 9},
+	{"segment-overlap", "ticks-lz4", SEAL, STOUP_VOL_SECTION_SEGMENTS, 2, 8, 4, 560},
+	{"ordinal-gap", "ticks-lz4", SEAL, STOUP_VOL_SECTION_SEGMENTS, 1, 24, 8, 65},
+	{"key-back", "ticks-lz4", SEAL, STOUP_VOL_SECTION_SEGMENTS, 1, 32, 8, KEY0},
+	{"superseded-twice", "ticks-lz4", SEAL, STOUP_VOL_SECTION_SUPERSEDED, 1, 15, 1, '1'},
+};
+
+static const struct golden *golden_find(const char *name)
+{
+	const struct golden *golden = goldens;
+
+	while (strcmp(golden->name, name))
+		golden++;
+	return golden;
+}
+
+static void damage_apply(const struct damage *damage, struct image *image)
+{
+	uint64_t at = damage->off, value = damage->value;
+
+	if (damage->how & CUT) {
+		image->len = damage->off;
+		return;
+	}
+	if (damage->kind == 100)
+		at += image->len - 64;
+	else if (damage->kind == 101)
+		at += image_section(image, damage->idx);
+	else if (damage->kind)
+		at += image_entry(image, damage->kind, damage->idx);
+	if (damage->how & FLIP)
+		value ^= image_get(image->bytes + at, damage->len);
+	image_put(image->bytes + at, damage->len, value);
+	if (damage->how & SEAL)
+		image_reseal(image);
+}
+
+static int make_damaged(const char *dir)
+{
+	char path[4096];
+	FILE *file;
+	int rc = 0;
+
+	snprintf(path, sizeof(path), "%s/damaged/faults.txt", dir);
+	file = fopen(path, "w");
+	if (!file)
+		return -errno;
+	for (size_t i = 0; !rc && i < sizeof(damages) / sizeof(damages[0]); i++) {
+		struct image image = {NULL, 0};
+		struct stoup_vol_fault fault = {0};
+
+		rc = make_image(golden_find(damages[i].base), &image);
+		if (rc)
+			break;
+		damage_apply(&damages[i], &image);
+		if (!image_verify(image.bytes, image.len, &fault))
+			rc = -EINVAL;
+		fprintf(file, "%s\t%s\t%s\t%" PRIu64 "\t%s\n", damages[i].name,
+			fault.code == -ENOTSUP	 ? "ENOTSUP"
+			: fault.code == -ENODATA ? "ENODATA"
+						 : "EBADMSG",
+			stoup_vol_region_name(fault.region), fault.file_off, fault.what);
+		snprintf(path, sizeof(path), "%s/damaged", dir);
+		if (!rc)
+			rc = write_file(path, damages[i].name, &image);
+		image_free(&image);
+	}
+	return fclose(file) && !rc ? -EIO : rc;
+}
+
+int main(int argc, char **argv)
+{
+	const char *dir = argc == 2 ? argv[1] : NULL;
+	int rc = dir ? 0 : -EINVAL;
+
+	for (size_t i = 0; !rc && i < sizeof(goldens) / sizeof(goldens[0]); i++) {
+		struct image image = {NULL, 0};
+
+		rc = make_image(&goldens[i], &image);
+		if (!rc)
+			rc = write_file(dir, goldens[i].name, &image);
+		if (!rc)
+			rc = print_content(dir, goldens[i].content);
+		image_free(&image);
+	}
+	if (!rc)
+		rc = make_damaged(dir);
+	if (rc)
+		fprintf(stderr,
+			"usage: make_golden DIRECTORY (which has a directory `damaged`): %s\n",
+			strerror(-rc));
+	return rc ? 1 : 0;
+}
