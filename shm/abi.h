@@ -30,8 +30,8 @@
 #define STOUP_PAGE_MAGIC    UINT64_C(0x45475055544f5331)
 #define STOUP_HELLO_MAGIC   UINT64_C(0x4f4c5055544f5331)
 
-#define STOUP_OS_PAGE_LEN  4096u /* alignment of extents and objects; mmap granularity */
-#define STOUP_APART_LEN    128u  /* different writers: adjacent-line prefetch pairs two lines */
+#define STOUP_OS_PAGE_LEN 4096u /* alignment of extents and objects; mmap granularity */
+#define STOUP_APART_LEN   128u  /* different writers: adjacent-line prefetch pairs two lines */
 
 #define STOUP_CONSUMER_CAP 256u  /* consumers of one pool (upper bound of --consumers) */
 #define STOUP_CELL_CAP     1024u /* lease cells of one consumer */
@@ -50,7 +50,8 @@
 
 static inline uint64_t stoup_word(uint64_t gen, uint32_t buffer_idx)
 {
-	return (gen & STOUP_WORD_GEN_MASK) << STOUP_WORD_IDX_BITS | (buffer_idx & STOUP_WORD_IDX_MASK);
+	return (gen & STOUP_WORD_GEN_MASK) << STOUP_WORD_IDX_BITS |
+	       (buffer_idx & STOUP_WORD_IDX_MASK);
 }
 
 static inline uint32_t stoup_word_idx(uint64_t word)

@@ -61,8 +61,9 @@ void stoup_catalog_format(struct stoup_catalog *catalog, const struct stoup_cata
 static int bad(struct stoup_error *err, const char *what, uint64_t idx)
 {
 	return stoup_error_set(err, -EPROTO,
-		"the daemon's catalog is malformed (%s %llu): daemon and library do not fit together", what,
-		(unsigned long long)idx);
+		"the daemon's catalog is malformed (%s %llu): daemon and library do not fit "
+		"together",
+		what, (unsigned long long)idx);
 }
 
 static int verify_schemas(const struct stoup_catalog *c, struct stoup_error *err)
@@ -96,7 +97,8 @@ static int verify_series(const struct stoup_catalog *c, struct stoup_error *err)
 			return bad(err, "series name", i);
 		if (s->schema_idx >= c->schema_cnt)
 			return bad(err, "series schema", i);
-		if (s->segment_first > c->segment_cnt || s->segment_cnt > c->segment_cnt - s->segment_first)
+		if (s->segment_first > c->segment_cnt ||
+			s->segment_cnt > c->segment_cnt - s->segment_first)
 			return bad(err, "series segments", i);
 	}
 	return 0;
@@ -123,7 +125,8 @@ static int verify_segments(const struct stoup_catalog *c, struct stoup_error *er
 	return 0;
 }
 
-int stoup_catalog_verify(const struct stoup_catalog *catalog, size_t map_len, struct stoup_error *err)
+int stoup_catalog_verify(
+	const struct stoup_catalog *catalog, size_t map_len, struct stoup_error *err)
 {
 	struct stoup_catalog expected;
 	struct stoup_catalog_counts counts;

@@ -24,7 +24,7 @@
 #include "shm/stoup_types.h"
 
 struct stoup_catalog_schema {
-	char     name[STOUP_SCHEMA_NAME_CAP];
+	char name[STOUP_SCHEMA_NAME_CAP];
 	uint32_t stride, align, key_off, flags;
 	uint64_t interval_ns, hash;
 	uint32_t field_first, field_cnt;
@@ -32,12 +32,12 @@ struct stoup_catalog_schema {
 
 #define STOUP_CATALOG_KEEP_ORDER 0x1u /* key = running maximum of the key field */
 
-struct stoup_catalog_series {    /* sorted by (name, schema hash) */
+struct stoup_catalog_series {        /* sorted by (name, schema hash) */
 	uint32_t name_off, name_len; /* into strings; NUL-terminated there */
 	uint32_t schema_idx, flags;
 	uint32_t segment_first, segment_cnt;
 	uint64_t record_cnt;
-	int64_t  first_key, last_key;
+	int64_t first_key, last_key;
 };
 
 struct stoup_catalog_block {
@@ -46,24 +46,25 @@ struct stoup_catalog_block {
 	uint64_t stored_off;
 };
 
-struct stoup_catalog_segment {   /* sorted by series, then key order */
+struct stoup_catalog_segment { /* sorted by series, then key order */
 	uint32_t block_idx, raw_off, record_cnt, series_idx;
-	uint64_t ordinal;            /* of the first record in its series, in this volume */
-	int64_t  first_key, last_key;
+	uint64_t ordinal; /* of the first record in its series, in this volume */
+	int64_t first_key, last_key;
 };
 
 struct stoup_catalog {
 	uint64_t magic;
 	uint32_t abi_major, volume_idx;
-	uint8_t  volume_id[16];
+	uint8_t volume_id[16];
 	uint64_t ingest_seq;
 	uint32_t batch_idx, zero;
-	uint64_t total_len;          /* bytes of the whole object */
+	uint64_t total_len; /* bytes of the whole object */
 	uint32_t schema_cnt, field_cnt, series_cnt, block_cnt, segment_cnt, path_off;
-	uint64_t schema_off, field_off, series_off, block_off, segment_off; /* from the object's start */
+	uint64_t schema_off, field_off, series_off, block_off,
+		segment_off; /* from the object's start */
 	uint64_t string_off, string_len;
-	uint64_t residency_off;      /* page-aligned */
-	uint8_t  pad[256 - 144];
+	uint64_t residency_off; /* page-aligned */
+	uint8_t pad[256 - 144];
 };
 
 /* Counts that a catalog is made for. */
@@ -81,14 +82,16 @@ void stoup_catalog_format(struct stoup_catalog *catalog, const struct stoup_cata
 
 /* Check a mapping of map_len bytes: every offset, count and reference. 0 or -EPROTO with a text.
  * O(entries); called once per volume by a consumer. */
-int stoup_catalog_verify(const struct stoup_catalog *catalog, size_t map_len, struct stoup_error *err);
+int stoup_catalog_verify(
+	const struct stoup_catalog *catalog, size_t map_len, struct stoup_error *err);
 
 /* The tables; valid while the mapping lives. */
 static inline const void *stoup_catalog_at(const struct stoup_catalog *catalog, uint64_t off)
 {
 	return (const char *)catalog + off;
 }
-static inline const struct stoup_catalog_schema *stoup_catalog_schemas(const struct stoup_catalog *c)
+static inline const struct stoup_catalog_schema *stoup_catalog_schemas(
+	const struct stoup_catalog *c)
 {
 	return stoup_catalog_at(c, c->schema_off);
 }
@@ -104,7 +107,8 @@ static inline const struct stoup_catalog_block *stoup_catalog_blocks(const struc
 {
 	return stoup_catalog_at(c, c->block_off);
 }
-static inline const struct stoup_catalog_segment *stoup_catalog_segments(const struct stoup_catalog *c)
+static inline const struct stoup_catalog_segment *stoup_catalog_segments(
+	const struct stoup_catalog *c)
 {
 	return stoup_catalog_at(c, c->segment_off);
 }

@@ -18,9 +18,9 @@ static const struct {
 	char kind;
 	const char *text;
 } counter_table[] = {
-#define C 'C'
-#define G 'G'
-#define STOUP_COUNTER_ROW(id, name, unit, kind, text) { name, unit, kind, text },
+#define C                                             'C'
+#define G                                             'G'
+#define STOUP_COUNTER_ROW(id, name, unit, kind, text) {name, unit, kind, text},
 	STOUP_COUNTERS(STOUP_COUNTER_ROW)
 #undef STOUP_COUNTER_ROW
 #undef C
@@ -96,23 +96,26 @@ void stoup_control_announce(struct stoup_control *control)
 	atomic_store_explicit(&control->magic, STOUP_CONTROL_MAGIC, memory_order_release);
 }
 
-int stoup_control_verify(const struct stoup_control *control, size_t map_len, struct stoup_error *err)
+int stoup_control_verify(
+	const struct stoup_control *control, size_t map_len, struct stoup_error *err)
 {
 	struct stoup_control expected;
 	uint64_t magic;
 
 	if (map_len < sizeof(*control))
-		return stoup_error_set(err, -EPROTO, "the control object has %zu bytes, too few", map_len);
+		return stoup_error_set(
+			err, -EPROTO, "the control object has %zu bytes, too few", map_len);
 	/* [A1] */
 	magic = atomic_load_explicit(&control->magic, memory_order_acquire);
 	if (magic == 0)
 		return stoup_error_set(err, -EAGAIN, "the daemon has not announced the pool yet");
 	if (magic != STOUP_CONTROL_MAGIC)
 		return stoup_error_set(err, -EPROTO, "not a control object of stoup");
-	if (control->abi_major != STOUP_ABI_MAJOR || control->fingerprint != stoup_abi_fingerprint())
+	if (control->abi_major != STOUP_ABI_MAJOR ||
+		control->fingerprint != stoup_abi_fingerprint())
 		return stoup_error_set(err, -EPROTO,
-			"the daemon (version %.32s) speaks ABI %u.%u, this program %u.%u: use programs of one "
-			"release",
+			"the daemon (version %.32s) speaks ABI %u.%u, this program %u.%u: use "
+			"programs of one release",
 			control->version, control->abi_major, control->abi_minor, STOUP_ABI_MAJOR,
 			STOUP_ABI_MINOR);
 	memset(&expected, 0, sizeof(expected));
@@ -122,12 +125,14 @@ int stoup_control_verify(const struct stoup_control *control, size_t map_len, st
 	expected.counter_cnt = control->counter_cnt;
 	expected.error_cap = control->error_cap;
 	lay_out(&expected);
-	if (expected.consumer_off != control->consumer_off || expected.buffer_off != control->buffer_off ||
+	if (expected.consumer_off != control->consumer_off ||
+		expected.buffer_off != control->buffer_off ||
 		expected.volume_off != control->volume_off ||
 		expected.counter_off != control->counter_off ||
-		expected.error_off != control->error_off || expected.total_len != control->total_len ||
-		control->total_len > map_len || control->consumer_cap > STOUP_CONSUMER_CAP ||
-		control->cell_cap > STOUP_CELL_CAP || control->buffer_cap > STOUP_BUFFER_CAP)
+		expected.error_off != control->error_off ||
+		expected.total_len != control->total_len || control->total_len > map_len ||
+		control->consumer_cap > STOUP_CONSUMER_CAP || control->cell_cap > STOUP_CELL_CAP ||
+		control->buffer_cap > STOUP_BUFFER_CAP)
 		return stoup_error_set(err, -EPROTO, "the control object is malformed");
 	return 0;
 }
@@ -150,15 +155,15 @@ static int denied(const char *name, struct stoup_error *err)
 		return stoup_error_set(err, -EACCES, "%s: permission denied", path);
 	group = getgrgid(st.st_gid);
 	return stoup_error_set(err, -EACCES,
-		"%s: permission denied: it may be read by group '%s'; mend: usermod -aG %s USER, then log in "
-		"again",
+		"%s: permission denied: it may be read by group '%s'; mend: usermod -aG %s USER, "
+		"then log in again",
 		path, group ? group->gr_name : "?", group ? group->gr_name : "?");
 }
 
 int stoup_control_open(const char *pool, const struct stoup_control **ret, size_t *ret_len,
 	struct stoup_error *err)
 {
-	uint32_t uids[2] = { (uint32_t)geteuid(), 0 };
+	uint32_t uids[2] = {(uint32_t)geteuid(), 0};
 	struct stoup_region region;
 	char name[128];
 	int fd = -1, rc = 0;
@@ -172,7 +177,8 @@ int stoup_control_open(const char *pool, const struct stoup_control **ret, size_
 	}
 	if (fd < 0)
 		return stoup_error_set(err, -ENOENT,
-			"there is no pool '%s' here; start it: stoupd --store DIR --pool %s", pool, pool);
+			"there is no pool '%s' here; start it: stoupd --store DIR --pool %s", pool,
+			pool);
 	rc = stoup_region_map(fd, sizeof(struct stoup_control), 0, 0, &region, err);
 	close(fd);
 	if (rc < 0)
@@ -224,8 +230,8 @@ int stoup_control_alive(const struct stoup_control *control)
 	return start != 0 && start == control->daemon_start;
 }
 
-int stoup_control_error_read(const struct stoup_control *control, uint32_t idx,
-	struct stoup_control_error *ret)
+int stoup_control_error_read(
+	const struct stoup_control *control, uint32_t idx, struct stoup_control_error *ret)
 {
 	struct stoup_control_error *error = &stoup_control_errors(control)[idx];
 	uint32_t before, after;

@@ -41,15 +41,15 @@
 #define STOUP_BUFFER_RESIDENT 2u
 #define STOUP_BUFFER_DRAINING 3u /* takes no new leases; goes when its last lease goes */
 
-struct stoup_control_buffer {    /* conductor writes; a lease holder may rely on off and len */
-	_Atomic uint64_t off;        /* bytes from the start of the data region */
-	_Atomic uint32_t len;        /* decoded bytes */
-	_Atomic uint32_t state;      /* STOUP_BUFFER_* */
+struct stoup_control_buffer {   /* conductor writes; a lease holder may rely on off and len */
+	_Atomic uint64_t off;   /* bytes from the start of the data region */
+	_Atomic uint32_t len;   /* decoded bytes */
+	_Atomic uint32_t state; /* STOUP_BUFFER_* */
 	_Atomic uint64_t gen;
 	_Atomic uint32_t volume_idx, block_idx;
-	_Atomic uint32_t refs;       /* cells that name it, at the last look */
-	_Atomic uint32_t used_cnt;   /* consumers that used it */
-	_Atomic uint64_t loaded_ns;  /* CLOCK_MONOTONIC */
+	_Atomic uint32_t refs;      /* cells that name it, at the last look */
+	_Atomic uint32_t used_cnt;  /* consumers that used it */
+	_Atomic uint64_t loaded_ns; /* CLOCK_MONOTONIC */
 	uint8_t pad[64 - 48];
 };
 
@@ -57,16 +57,17 @@ struct stoup_control_buffer {    /* conductor writes; a lease holder may rely on
 #define STOUP_CONSUMER_ATTACHED 1u
 #define STOUP_CONSUMER_DEAF     2u /* hung up, but its process lives and may hold the page */
 
-struct stoup_control_consumer {  /* conductor writes, from its looks at the page */
-	_Atomic uint32_t state;      /* STOUP_CONSUMER_* */
+struct stoup_control_consumer { /* conductor writes, from its looks at the page */
+	_Atomic uint32_t state; /* STOUP_CONSUMER_* */
 	_Atomic uint32_t pid, uid;
 	_Atomic uint32_t lease_cnt;
 	_Atomic uint64_t attach_no, attach_ns; /* CLOCK_MONOTONIC */
 	_Atomic uint64_t leased_bytes;
-	_Atomic uint64_t oldest_lease_ns;      /* CLOCK_MONOTONIC of the look that first saw it; 0 = none */
+	_Atomic uint64_t
+		oldest_lease_ns; /* CLOCK_MONOTONIC of the look that first saw it; 0 = none */
 	_Atomic uint64_t hit_cnt, miss_cnt, timeout_cnt, wait_ns, record_cnt;
-	_Atomic uint32_t waiting_cnt, zero;    /* requests in flight */
-	_Atomic uint64_t comm[2];              /* command name, 16 bytes */
+	_Atomic uint32_t waiting_cnt, zero; /* requests in flight */
+	_Atomic uint64_t comm[2];           /* command name, 16 bytes */
 	uint8_t pad[128 - 112];
 };
 
@@ -75,70 +76,71 @@ struct stoup_control_consumer {  /* conductor writes, from its looks at the page
 #define STOUP_VOLUME_RETIRED 2u
 
 struct stoup_control_volume {
-	_Atomic uint32_t state;      /* STOUP_VOLUME_* */
+	_Atomic uint32_t state; /* STOUP_VOLUME_* */
 	uint32_t block_cnt, series_cnt, segment_cnt;
 	uint64_t record_cnt, raw_len, stored_len;
-	uint64_t catalog_len;        /* bytes of its catalog object */
-	uint8_t  id[16];
-	uint8_t  zero[128 - 64];
-	char     path[128];          /* the end of it when it is longer */
+	uint64_t catalog_len; /* bytes of its catalog object */
+	uint8_t id[16];
+	uint8_t zero[128 - 64];
+	char path[128]; /* the end of it when it is longer */
 };
 
 struct stoup_control_counter {
-	char     name[32];
-	char     unit[16];
-	uint32_t kind;               /* 'C' counts up, 'G' gauge */
+	char name[32];
+	char unit[16];
+	uint32_t kind; /* 'C' counts up, 'G' gauge */
 	uint32_t zero;
-	char     text[128];
+	char text[128];
 	_Atomic uint64_t value;
 };
 
-struct stoup_control_error {     /* distinct errors with counts; conductor writes under `seq` (odd: in work) */
+struct stoup_control_error { /* distinct errors with counts; conductor writes under `seq` (odd: in work) */
 	_Atomic uint32_t seq;
-	int32_t  code;
+	int32_t code;
 	uint64_t count;
-	int64_t  first_ns, last_ns;  /* CLOCK_REALTIME */
-	char     text[STOUP_ERROR_TEXT_CAP];
+	int64_t first_ns, last_ns; /* CLOCK_REALTIME */
+	char text[STOUP_ERROR_TEXT_CAP];
 };
 
 struct stoup_control {
-	_Atomic uint64_t magic;      /* STOUP_CONTROL_MAGIC, stored last */
+	_Atomic uint64_t magic; /* STOUP_CONTROL_MAGIC, stored last */
 	uint32_t abi_major, abi_minor;
 	uint64_t fingerprint;
-	uint8_t  instance[16];       /* random, of this start of the daemon */
-	uint64_t total_len;          /* bytes of the whole object */
-	int64_t  created_ns;         /* CLOCK_REALTIME */
-	uint64_t daemon_start;       /* start time of the process, clock ticks after boot (/proc/PID/stat) */
+	uint8_t instance[16]; /* random, of this start of the daemon */
+	uint64_t total_len;   /* bytes of the whole object */
+	int64_t created_ns;   /* CLOCK_REALTIME */
+	uint64_t
+		daemon_start; /* start time of the process, clock ticks after boot (/proc/PID/stat) */
 	uint32_t daemon_pid, uid;
-	uint64_t data_len;           /* bytes of the data region */
-	uint64_t lease_bytes_cap;    /* that one consumer may hold */
-	uint64_t ahead_bytes_cap;    /* of unread read-ahead, all consumers together; 0 = none */
-	uint32_t block_len_max;      /* longest decoded block that the pool serves */
+	uint64_t data_len;        /* bytes of the data region */
+	uint64_t lease_bytes_cap; /* that one consumer may hold */
+	uint64_t ahead_bytes_cap; /* of unread read-ahead, all consumers together; 0 = none */
+	uint32_t block_len_max;   /* longest decoded block that the pool serves */
 	uint32_t consumer_cap, cell_cap, slot_cnt;
 	uint32_t buffer_cap, volume_cap, counter_cnt, error_cap;
 	uint64_t consumer_off, buffer_off, volume_off, counter_off, error_off;
 	uint64_t request_timeout_ns; /* default deadline of a request */
 	uint32_t decode_threads, reader_depth;
-	char     pool_name[STOUP_POOL_NAME_CAP];
-	char     store_path[256];    /* the end of it when it is longer */
-	char     backing[16];        /* "posix", "memfd", "hugetlb" */
-	char     reader_kind[16];    /* "io_uring", "pread" */
-	char     reader_reason[160]; /* why not io_uring, or why not O_DIRECT; else empty */
-	uint64_t huge_len;           /* bytes of the data region in 2 MiB pages after the collapse */
-	char     huge_reason[96];    /* why not all */
-	char     version[32];        /* of the daemon */
-	uint8_t  pad0[1024 - 832];
+	char pool_name[STOUP_POOL_NAME_CAP];
+	char store_path[256];    /* the end of it when it is longer */
+	char backing[16];        /* "posix", "memfd", "hugetlb" */
+	char reader_kind[16];    /* "io_uring", "pread" */
+	char reader_reason[160]; /* why not io_uring, or why not O_DIRECT; else empty */
+	uint64_t huge_len;       /* bytes of the data region in 2 MiB pages after the collapse */
+	char huge_reason[96];    /* why not all */
+	char version[32];        /* of the daemon */
+	uint8_t pad0[1024 - 832];
 	/* live words, each on its own pair of lines: consumers load `asleep` and `starving` */
-	_Atomic uint32_t state;      /* STOUP_STATE_* */
-	_Atomic uint32_t volume_cnt; /* volumes [0, volume_cnt) are described */
+	_Atomic uint32_t state;        /* STOUP_STATE_* */
+	_Atomic uint32_t volume_cnt;   /* volumes [0, volume_cnt) are described */
 	_Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, at least once a second while RUNNING */
 	_Atomic uint64_t snapshot_seq; /* grows with each rescan that changed something */
-	uint8_t  pad1[STOUP_APART_LEN - 24];
-	_Atomic uint32_t asleep;     /* [S1] the conductor is about to sleep: a request must ring */
-	uint8_t  pad2[STOUP_APART_LEN - 4];
-	_Atomic uint32_t starving;   /* [R1] somebody waits for a release: a release must ring */
-	uint8_t  pad3[STOUP_APART_LEN - 4];
-	uint8_t  pad4[STOUP_OS_PAGE_LEN - 1024 - 3 * STOUP_APART_LEN];
+	uint8_t pad1[STOUP_APART_LEN - 24];
+	_Atomic uint32_t asleep; /* [S1] the conductor is about to sleep: a request must ring */
+	uint8_t pad2[STOUP_APART_LEN - 4];
+	_Atomic uint32_t starving; /* [R1] somebody waits for a release: a release must ring */
+	uint8_t pad3[STOUP_APART_LEN - 4];
+	uint8_t pad4[STOUP_OS_PAGE_LEN - 1024 - 3 * STOUP_APART_LEN];
 };
 
 /* What a control object is made for. */
@@ -158,7 +160,8 @@ void stoup_control_announce(struct stoup_control *control);
 
 /* Check a read-only mapping of map_len bytes: magic, versions, fingerprint, every offset. 0; -EAGAIN:
  * not announced yet; -EPROTO with a text that names both versions. */
-int stoup_control_verify(const struct stoup_control *control, size_t map_len, struct stoup_error *err);
+int stoup_control_verify(
+	const struct stoup_control *control, size_t map_len, struct stoup_error *err);
 
 /* Name of the control object: "/stoup.UID.NAME.ctl". */
 int stoup_control_name(uint32_t uid, const char *pool, char *dst, size_t cap);
@@ -198,8 +201,8 @@ static inline struct stoup_control_error *stoup_control_errors(const struct stou
 }
 
 /* Read one slot of the error log consistently; 1 = filled `ret`, 0 = empty or just being written. */
-int stoup_control_error_read(const struct stoup_control *control, uint32_t idx,
-	struct stoup_control_error *ret);
+int stoup_control_error_read(
+	const struct stoup_control *control, uint32_t idx, struct stoup_control_error *ret);
 
 _Static_assert(sizeof(struct stoup_control_buffer) == 64, "buffer");
 _Static_assert(sizeof(struct stoup_control_consumer) == 128, "consumer");

@@ -8,9 +8,9 @@
 #include "shm/format.h"
 
 #define SECOND_NS  1000000000u
-#define DAY_S	   86400
+#define DAY_S      86400
 #define EPOCH_DAY  719162 /* days from 0001-01-01 to 1970-01-01 */
-#define DIGITS_CAP 20	  /* of a u64 */
+#define DIGITS_CAP 20     /* of a u64 */
 #define TIME_LEN   30
 
 #define YEAR_DAYS     365
@@ -284,10 +284,10 @@ static size_t format_integer(const struct stoup_field *field, uint64_t bits, cha
 		break;
 	default:
 		return is_time ? stoup_format_time_u64(bits, dst)
-			       : stoup_format_decimal_u64(bits, field->exp10, dst);
+		               : stoup_format_decimal_u64(bits, field->exp10, dst);
 	}
 	return is_time ? stoup_format_time(value, dst)
-		       : stoup_format_decimal(value, field->exp10, dst);
+	               : stoup_format_decimal(value, field->exp10, dst);
 }
 
 int64_t stoup_format_field(

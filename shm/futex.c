@@ -24,7 +24,8 @@ int stoup_futex_wait(const _Atomic uint32_t *word, uint32_t value, int64_t timeo
 
 int stoup_futex_wake(_Atomic uint32_t *word, uint32_t cnt)
 {
-	long rc = syscall(SYS_futex, word, FUTEX_WAKE, cnt > INT_MAX ? INT_MAX : (int)cnt, NULL, NULL, 0);
+	long rc = syscall(
+		SYS_futex, word, FUTEX_WAKE, cnt > INT_MAX ? INT_MAX : (int)cnt, NULL, NULL, 0);
 
 	return rc < 0 ? -errno : (int)rc;
 }

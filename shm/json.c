@@ -7,12 +7,12 @@
 /* Bytes of the UTF-8 sequence at p, or 0 for bytes that are none. */
 static size_t utf8_len(const unsigned char *p)
 {
-	size_t len = p[0] < 0x80 ? 1
-		: p[0] < 0xc2    ? 0
-		: p[0] < 0xe0    ? 2
-		: p[0] < 0xf0    ? 3
-		: p[0] < 0xf5    ? 4
-				 : 0;
+	size_t len = p[0] < 0x80   ? 1
+	             : p[0] < 0xc2 ? 0
+	             : p[0] < 0xe0 ? 2
+	             : p[0] < 0xf0 ? 3
+	             : p[0] < 0xf5 ? 4
+	                           : 0;
 	size_t i;
 
 	for (i = 1; i < len; i++) {

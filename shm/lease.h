@@ -35,7 +35,8 @@
 
 /* Try to lease what residency word `residency` names, through the free or idle cell `cell`. Returns the
  * word leased, or 0: a miss, and the cell is 0. No system call, about 3 ns. */
-static inline uint64_t stoup_lease_acquire(const _Atomic uint64_t *residency, _Atomic uint64_t *cell)
+static inline uint64_t stoup_lease_acquire(
+	const _Atomic uint64_t *residency, _Atomic uint64_t *cell)
 {
 	/* [L2] pairs with the release of the conductor's publish: the bytes behind w are complete. */
 	uint64_t w = atomic_load_explicit(residency, memory_order_acquire);

@@ -30,7 +30,8 @@ int stoup_page_verify(const struct stoup_page *page, size_t map_len, const uint8
 	if (page->cell_cap == 0 || page->cell_cap > STOUP_CELL_CAP ||
 		stoup_page_footprint(page->cell_cap) > map_len)
 		return -EPROTO;
-	if (page->attach_no != attach_no || memcmp(page->instance, instance, sizeof(page->instance)) != 0)
+	if (page->attach_no != attach_no ||
+		memcmp(page->instance, instance, sizeof(page->instance)) != 0)
 		return -EPROTO;
 	return 0;
 }

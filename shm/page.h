@@ -51,45 +51,47 @@ struct stoup_slot {
 	_Atomic uint32_t cell_idx;   /* the cell that holds the ticket */
 	_Atomic uint32_t volume_idx; /* the block asked for */
 	_Atomic uint32_t block_idx;
-	_Atomic uint32_t ahead_cnt;  /* blocks to read ahead, at most STOUP_AHEAD_CAP; 0 = none */
+	_Atomic uint32_t ahead_cnt; /* blocks to read ahead, at most STOUP_AHEAD_CAP; 0 = none */
 	_Atomic uint32_t ahead_volume_idx;
 	_Atomic uint32_t ahead_block_idx; /* the first of them */
-	_Atomic int32_t  ahead_step; /* +1 or -1 */
-	_Atomic int32_t  error;      /* 0, or why not: a negative errno; conductor, before DONE */
-	_Atomic uint64_t detail;     /* of the error: a number that its text names; conductor */
-	_Atomic uint64_t deadline_ns; /* CLOCK_MONOTONIC after which nobody waits; conductor gives up then */
+	_Atomic int32_t ahead_step;       /* +1 or -1 */
+	_Atomic int32_t error;   /* 0, or why not: a negative errno; conductor, before DONE */
+	_Atomic uint64_t detail; /* of the error: a number that its text names; conductor */
+	_Atomic uint64_t
+		deadline_ns; /* CLOCK_MONOTONIC after which nobody waits; conductor gives up then */
 };
 
 struct stoup_page {
 	/* identity */
 	uint64_t magic;
 	uint32_t abi_major, abi_minor;
-	uint64_t page_len;      /* bytes of the whole object */
-	uint8_t  instance[16];  /* of the daemon */
-	uint64_t attach_no;     /* unique in the life of the daemon */
+	uint64_t page_len;    /* bytes of the whole object */
+	uint8_t instance[16]; /* of the daemon */
+	uint64_t attach_no;   /* unique in the life of the daemon */
 	uint32_t consumer_idx;
 	uint32_t slot_cnt;
 	uint32_t cell_cap;
 	uint32_t zero0;
-	uint8_t  pad0[STOUP_APART_LEN - 64];
+	uint8_t pad0[STOUP_APART_LEN - 64];
 	/* the consumer's words */
-	_Atomic uint32_t state;     /* STOUP_PAGE_* */
-	_Atomic uint32_t cell_high; /* cells [0, cell_high) have been used: raised before the first use [L4] */
+	_Atomic uint32_t state; /* STOUP_PAGE_* */
+	_Atomic uint32_t
+		cell_high; /* cells [0, cell_high) have been used: raised before the first use [L4] */
 	_Atomic uint64_t snapshot_seq; /* oldest snapshot in use */
-	uint8_t  pad1[STOUP_APART_LEN - 16];
+	uint8_t pad1[STOUP_APART_LEN - 16];
 	/* its counters, relaxed */
 	_Atomic uint64_t hit_cnt;
 	_Atomic uint64_t miss_cnt;
 	_Atomic uint64_t timeout_cnt;
-	_Atomic uint64_t wait_ns;    /* spent waiting for grants */
-	_Atomic uint64_t record_cnt; /* records handed out in spans */
+	_Atomic uint64_t wait_ns;      /* spent waiting for grants */
+	_Atomic uint64_t record_cnt;   /* records handed out in spans */
 	_Atomic uint64_t doorbell_cnt; /* system calls to wake the conductor */
-	uint8_t  pad2[2 * STOUP_APART_LEN - 48];
+	uint8_t pad2[2 * STOUP_APART_LEN - 48];
 	/* both */
-	_Atomic uint64_t pending;    /* bit s: slot s holds a new request */
-	uint8_t  pad3[4 * STOUP_APART_LEN - 8];
+	_Atomic uint64_t pending; /* bit s: slot s holds a new request */
+	uint8_t pad3[4 * STOUP_APART_LEN - 8];
 	struct stoup_slot slots[STOUP_SLOT_CNT];
-	_Atomic uint64_t cells[];    /* cell_cap of them */
+	_Atomic uint64_t cells[]; /* cell_cap of them */
 };
 
 /* Bytes of a page with cell_cap cells, whole OS pages. */

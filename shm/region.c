@@ -27,8 +27,8 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-#define HUGE_LEN   ((size_t)2 << 20)
-#define TOUCH_CAP  16u /* threads that touch pages; more only fight for the zone lock */
+#define HUGE_LEN  ((size_t)2 << 20)
+#define TOUCH_CAP 16u /* threads that touch pages; more only fight for the zone lock */
 
 static void region_none(struct stoup_region *region)
 {
@@ -45,7 +45,8 @@ static void *map_aligned(int fd, size_t len, int prot)
 
 	if (len < HUGE_LEN)
 		return mmap(NULL, len, prot, MAP_SHARED, fd, 0);
-	area = mmap(NULL, len + HUGE_LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	area = mmap(NULL, len + HUGE_LEN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		-1, 0);
 	if (area == MAP_FAILED)
 		return MAP_FAILED;
 	at = (char *)(((uintptr_t)area + HUGE_LEN - 1) & ~(uintptr_t)(HUGE_LEN - 1));
@@ -69,12 +70,12 @@ static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
 
 	if (backing == STOUP_BACKING_HUGETLB)
 		return stoup_error_set(err, -ENOSPC,
-			"not enough huge pages for %llu bytes; mend: sysctl vm.nr_hugepages=%llu", need,
-			(need + HUGE_LEN - 1) / HUGE_LEN);
+			"not enough huge pages for %llu bytes; mend: sysctl vm.nr_hugepages=%llu",
+			need, (need + HUGE_LEN - 1) / HUGE_LEN);
 	if (backing == STOUP_BACKING_MEMFD)
 		return stoup_error_set(err, -ENOSPC,
-			"not enough memory for %llu bytes of memfd; mend: a smaller --size, or raise the memory "
-			"limit of the container or cgroup",
+			"not enough memory for %llu bytes of memfd; mend: a smaller --size, or "
+			"raise the memory limit of the container or cgroup",
 			need);
 	if (statvfs("/dev/shm", &vfs) == 0)
 		avail = (unsigned long long)vfs.f_bavail * vfs.f_frsize;
@@ -85,8 +86,8 @@ static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
 		need, avail, (need + avail / 8) / (1 << 20) + 64, need / (1 << 20) + 64);
 }
 
-static int open_object(struct stoup_region *region, uint32_t backing, const char *name, uint32_t mode,
-	struct stoup_error *err)
+static int open_object(struct stoup_region *region, uint32_t backing, const char *name,
+	uint32_t mode, struct stoup_error *err)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 
@@ -96,8 +97,9 @@ static int open_object(struct stoup_region *region, uint32_t backing, const char
 		region->fd = memfd_create(name + 1, flags);
 		if (region->fd < 0)
 			return stoup_error_set(err, -errno, "memfd_create: %s%s", strerror(errno),
-				backing == STOUP_BACKING_HUGETLB ? " (huge pages of 2 MiB are not available)"
-								 : "");
+				backing == STOUP_BACKING_HUGETLB
+					? " (huge pages of 2 MiB are not available)"
+					: "");
 		return 0;
 	}
 	shm_unlink(name);
@@ -115,7 +117,8 @@ static int reserve(struct stoup_region *region, uint32_t backing, struct stoup_e
 	int rc;
 
 	if (ftruncate(region->fd, (off_t)region->len) < 0)
-		return stoup_error_set(err, -errno, "ftruncate to %zu bytes: %s", region->len, strerror(errno));
+		return stoup_error_set(
+			err, -errno, "ftruncate to %zu bytes: %s", region->len, strerror(errno));
 	/* ftruncate alone succeeds on a full tmpfs and the first touch dies of SIGBUS. */
 	do
 		rc = posix_fallocate(region->fd, 0, (off_t)region->len);
@@ -174,7 +177,7 @@ static void collapse(struct stoup_region *region)
 {
 	size_t begin = ((uintptr_t)region->base + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
 	size_t at = begin - (uintptr_t)region->base;
-	
+
 	region->huge_len = 0;
 	snprintf(region->huge_reason, sizeof(region->huge_reason), "%s",
 		region->len < HUGE_LEN ? "the region is smaller than 2 MiB" : "");
@@ -183,7 +186,8 @@ static void collapse(struct stoup_region *region)
 			region->huge_len += HUGE_LEN;
 			continue;
 		}
-		snprintf(region->huge_reason, sizeof(region->huge_reason), "MADV_COLLAPSE: %s", strerror(errno));
+		snprintf(region->huge_reason, sizeof(region->huge_reason), "MADV_COLLAPSE: %s",
+			strerror(errno));
 		/* EAGAIN and ENOMEM are passing shortages of one window; the rest will not change. */
 		if (errno != EAGAIN && errno != ENOMEM && errno != EBUSY)
 			break;
@@ -197,13 +201,14 @@ static int read_only_fd(struct stoup_region *region, struct stoup_error *err)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", region->fd);
 	region->ro_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (region->ro_fd < 0)
-		return stoup_error_set(err, -errno, "re-opening a shared memory object read-only: %s",
-			strerror(errno));
+		return stoup_error_set(err, -errno,
+			"re-opening a shared memory object read-only: %s", strerror(errno));
 	return 0;
 }
 
-int stoup_region_create(struct stoup_region *region, uint32_t backing, const char *name, uint32_t mode,
-	size_t len, int unlink_now, int want_ro, uint32_t threads, struct stoup_error *err)
+int stoup_region_create(struct stoup_region *region, uint32_t backing, const char *name,
+	uint32_t mode, size_t len, int unlink_now, int want_ro, uint32_t threads,
+	struct stoup_error *err)
 {
 	struct stoup_region made;
 	int named = backing == STOUP_BACKING_POSIX;
@@ -234,8 +239,9 @@ int stoup_region_create(struct stoup_region *region, uint32_t backing, const cha
 	if (want_ro && (rc = read_only_fd(&made, err)) < 0)
 		goto out_fini;
 	/* Our own writable mapping stays; nobody can make another, resize or punch. */
-	if (!named && fcntl(made.fd, F_ADD_SEALS,
-			      F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
+	if (!named &&
+		fcntl(made.fd, F_ADD_SEALS,
+			F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) < 0) {
 		rc = stoup_error_set(err, -errno, "sealing a memfd: %s", strerror(errno));
 		goto out_fini;
 	}
@@ -292,15 +298,17 @@ int stoup_region_map(int fd, size_t min_len, int writable, int dont_fork, struct
 
 	region_none(&made);
 	if (fstat(fd, &st) < 0)
-		return stoup_error_set(err, -errno, "fstat of a shared memory object: %s", strerror(errno));
+		return stoup_error_set(
+			err, -errno, "fstat of a shared memory object: %s", strerror(errno));
 	if (st.st_size <= 0 || (uint64_t)st.st_size < min_len)
-		return stoup_error_set(err, -EPROTO, "a shared memory object has %lld bytes, expected %zu",
+		return stoup_error_set(err, -EPROTO,
+			"a shared memory object has %lld bytes, expected %zu",
 			(long long)st.st_size, min_len);
 	made.len = (size_t)st.st_size;
 	made.base = map_aligned(fd, made.len, writable ? PROT_READ | PROT_WRITE : PROT_READ);
 	if (made.base == MAP_FAILED)
-		return stoup_error_set(err, -errno, "mmap of %zu bytes of shared memory: %s", made.len,
-			strerror(errno));
+		return stoup_error_set(err, -errno, "mmap of %zu bytes of shared memory: %s",
+			made.len, strerror(errno));
 	madvise(made.base, made.len, MADV_DONTDUMP);
 	if (dont_fork)
 		madvise(made.base, made.len, MADV_DONTFORK);
@@ -332,7 +340,8 @@ int stoup_region_unlink_stale(uint32_t uid, const char *pool)
 		return 0;
 	while ((entry = readdir(dir)) != NULL) {
 		/* Pool names may hold dots, so the rest must be one word: "ctl", "data", "v7". */
-		if (strncmp(entry->d_name, prefix, (size_t)len) != 0 || strchr(entry->d_name + len, '.'))
+		if (strncmp(entry->d_name, prefix, (size_t)len) != 0 ||
+			strchr(entry->d_name + len, '.'))
 			continue;
 		snprintf(name, sizeof(name), "/%s", entry->d_name);
 		if (shm_unlink(name) == 0)

@@ -21,12 +21,12 @@
 #define STOUP_BACKING_HUGETLB 2u
 
 struct stoup_region {
-	void  *base;
-	size_t len;      /* bytes, whole pages */
-	int    fd;       /* read-write; -1 in consumers */
-	int    ro_fd;    /* read-only descriptor to pass on; -1 when none was asked for */
-	size_t huge_len; /* created: bytes in 2 MiB pages */
-	char   huge_reason[64]; /* created: why not all; else empty */
+	void *base;
+	size_t len;           /* bytes, whole pages */
+	int fd;               /* read-write; -1 in consumers */
+	int ro_fd;            /* read-only descriptor to pass on; -1 when none was asked for */
+	size_t huge_len;      /* created: bytes in 2 MiB pages */
+	char huge_reason[64]; /* created: why not all; else empty */
 };
 
 /* Create an object of len bytes, reserve every page and map it read-write. `name` ("/...") names it
@@ -35,12 +35,13 @@ struct stoup_region {
  * With want_ro a read-only descriptor is made. memfd: sealed against resizing, and against new
  * writable mappings. threads > 1 touches in parallel.
  * 0; -ENOSPC with needed, available and the setting that mends it; other negative errnos. */
-int stoup_region_create(struct stoup_region *region, uint32_t backing, const char *name, uint32_t mode,
-	size_t len, int unlink_now, int want_ro, uint32_t threads, struct stoup_error *err);
+int stoup_region_create(struct stoup_region *region, uint32_t backing, const char *name,
+	uint32_t mode, size_t len, int unlink_now, int want_ro, uint32_t threads,
+	struct stoup_error *err);
 
 /* A small page that its consumer may write: memfd of len bytes, sealed against resizing. */
-int stoup_region_create_page(struct stoup_region *region, const char *label, size_t len,
-	struct stoup_error *err);
+int stoup_region_create_page(
+	struct stoup_region *region, const char *label, size_t len, struct stoup_error *err);
 
 /* Map a received descriptor: its real length must be at least min_len and is returned. `writable`
  * maps read-write. MADV_DONTDUMP always; dont_fork: MADV_DONTFORK. 0 or negative errno with text. */

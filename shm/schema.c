@@ -103,7 +103,7 @@ static int name_valid(const char *name, size_t cap, int upper, const char *extra
 	for (size_t i = 0; i < len; i++) {
 		char c = name[i];
 		int ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || strchr(extra, c) ||
-			 (upper && c >= 'A' && c <= 'Z');
+		         (upper && c >= 'A' && c <= 'Z');
 
 		if (!ok)
 			return 0;

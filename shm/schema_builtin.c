@@ -20,11 +20,11 @@
 #include "shm/stoup_types.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
-#define SECOND_NS	UINT64_C(1000000000)
+#define SECOND_NS       UINT64_C(1000000000)
 
 /* Undefined values: the greatest of their type. */
-#define NULL_I8	 0x7fu
-#define NULL_U8	 0xffu
+#define NULL_I8  0x7fu
+#define NULL_U8  0xffu
 #define NULL_I16 0x7fffu
 #define NULL_U16 0xffffu
 #define NULL_I32 0x7fffffffu
@@ -79,7 +79,7 @@
 		.flags = STOUP_FIELD_HIDDEN},                                                      \
 		FIELD("rtype", 1, U8), FIELD("publisher_id", 2, U16),                              \
 		FIELD("instrument_id", 4, U32)
-#define HEADER	   HEADER_START, TIME("ts_event", 8)
+#define HEADER     HEADER_START, TIME("ts_event", 8)
 #define HEADER_KEY HEADER_START, KEY("ts_event", 8)
 
 /* One book level of 32 bytes; the consolidated one names the venues instead of counting orders. */

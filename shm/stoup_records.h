@@ -44,11 +44,11 @@ extern "C" {
 
 /* The header of every DBN record. Source: dbn RecordHeader. */
 struct stoup_dbn_header {
-	uint8_t length;		/* of the record, in words of 4 bytes */
-	uint8_t rtype;		/* kind of record */
-	uint16_t publisher_id;	/* venue and dataset */
+	uint8_t length;         /* of the record, in words of 4 bytes */
+	uint8_t rtype;          /* kind of record */
+	uint16_t publisher_id;  /* venue and dataset */
 	uint32_t instrument_id; /* unique within a dataset and day */
-	uint64_t ts_event;	/* time of the matching engine */
+	uint64_t ts_event;      /* time of the matching engine */
 };
 STOUP_RECORD_SIZE(stoup_dbn_header, 16);
 STOUP_RECORD_AT3(stoup_dbn_header, length, 0, rtype, 1, publisher_id, 2);
@@ -93,8 +93,8 @@ struct stoup_mbo {
 	uint32_t size;
 	uint8_t flags; /* bits: 0x80 last of the event, 0x20 snapshot */
 	uint8_t channel_id;
-	char action;	     /* A add, C cancel, M modify, R clear, T trade, F fill, N none */
-	char side;	     /* B bid, A ask, N none */
+	char action;         /* A add, C cancel, M modify, R clear, T trade, F fill, N none */
+	char side;           /* B bid, A ask, N none */
 	uint64_t ts_recv;    /* time of capture: the key */
 	int32_t ts_in_delta; /* ts_recv - time of sending, ns */
 	uint32_t sequence;   /* number of the venue */
@@ -110,10 +110,10 @@ struct stoup_trade {
 	struct stoup_dbn_header hd;
 	int64_t price;
 	uint32_t size;
-	char action;	     /* as mbo; T in trades */
-	char side;	     /* as mbo; of the aggressor */
-	uint8_t flags;	     /* as mbo */
-	uint8_t depth;	     /* level that changed */
+	char action;         /* as mbo; T in trades */
+	char side;           /* as mbo; of the aggressor */
+	uint8_t flags;       /* as mbo */
+	uint8_t depth;       /* level that changed */
 	uint64_t ts_recv;    /* the key */
 	int32_t ts_in_delta; /* ns */
 	uint32_t sequence;
@@ -130,10 +130,10 @@ struct stoup_mbp1 {
 	struct stoup_dbn_header hd;
 	int64_t price;
 	uint32_t size;
-	char action;	     /* as mbo; T in trades */
-	char side;	     /* as mbo; of the aggressor */
-	uint8_t flags;	     /* as mbo */
-	uint8_t depth;	     /* level that changed */
+	char action;         /* as mbo; T in trades */
+	char side;           /* as mbo; of the aggressor */
+	uint8_t flags;       /* as mbo */
+	uint8_t depth;       /* level that changed */
 	uint64_t ts_recv;    /* the key */
 	int32_t ts_in_delta; /* ns */
 	uint32_t sequence;
@@ -150,10 +150,10 @@ struct stoup_mbp10 {
 	struct stoup_dbn_header hd;
 	int64_t price;
 	uint32_t size;
-	char action;	     /* as mbo; T in trades */
-	char side;	     /* as mbo; of the aggressor */
-	uint8_t flags;	     /* as mbo */
-	uint8_t depth;	     /* level that changed */
+	char action;         /* as mbo; T in trades */
+	char side;           /* as mbo; of the aggressor */
+	uint8_t flags;       /* as mbo */
+	uint8_t depth;       /* level that changed */
 	uint64_t ts_recv;    /* the key */
 	int32_t ts_in_delta; /* ns */
 	uint32_t sequence;
@@ -297,7 +297,7 @@ STOUP_RECORD_AT2(stoup_imbalance, significant_imbalance, 110, _reserved, 111);
 /* definition-v1: an instrument, DBN version 1. Source: dbn v1::InstrumentDefMsg. */
 struct stoup_definition_v1 {
 	struct stoup_dbn_header hd;
-	uint64_t ts_recv;	     /* the key */
+	uint64_t ts_recv;            /* the key */
 	int64_t min_price_increment; /* the tick */
 	int64_t display_factor;
 	uint64_t expiration;
@@ -396,7 +396,7 @@ STOUP_RECORD_AT3(stoup_definition_v1, flow_schedule_type, 355, tick_rule, 356, _
 /* definition-v2: an instrument, DBN version 2. Source: dbn v2::InstrumentDefMsg. */
 struct stoup_definition_v2 {
 	struct stoup_dbn_header hd;
-	uint64_t ts_recv;	     /* the key */
+	uint64_t ts_recv;            /* the key */
 	int64_t min_price_increment; /* the tick */
 	int64_t display_factor;
 	uint64_t expiration;
@@ -490,7 +490,7 @@ STOUP_RECORD_AT3(stoup_definition_v2, flow_schedule_type, 388, tick_rule, 389, _
  * InstrumentDefMsg. */
 struct stoup_definition {
 	struct stoup_dbn_header hd;
-	uint64_t ts_recv;	     /* the key */
+	uint64_t ts_recv;            /* the key */
 	int64_t min_price_increment; /* the tick */
 	int64_t display_factor;
 	uint64_t expiration;
@@ -706,7 +706,7 @@ STOUP_RECORD_AT3(stoup_system_msg, hd, 0, msg, 16, code, 319);
 /* event64: what hftbacktest reads from a raw pointer, aligned to 64 bytes. Prices and quantities
  * are floating-point. Source: hftbacktest Event. */
 struct stoup_event64 {
-	uint64_t ev;	  /* kind in the low byte; bits 31 exchange, 30 local, 29 buy, 28 sell */
+	uint64_t ev;      /* kind in the low byte; bits 31 exchange, 30 local, 29 buy, 28 sell */
 	int64_t exch_ts;  /* ns since the epoch */
 	int64_t local_ts; /* ns since the epoch: the key */
 	double px;
@@ -722,9 +722,9 @@ STOUP_RECORD_AT2(stoup_event64, ival, 48, fval, 56);
 
 /* tick: a time, a price, a size: the least that a strategy needs. */
 struct stoup_tick {
-	int64_t ts;	/* ns since the epoch: the key */
-	int64_t price;	/* 1e-9; undefined: INT64_MAX */
-	uint32_t size;	/* undefined: UINT32_MAX */
+	int64_t ts;     /* ns since the epoch: the key */
+	int64_t price;  /* 1e-9; undefined: INT64_MAX */
+	uint32_t size;  /* undefined: UINT32_MAX */
 	uint32_t flags; /* the user's own */
 };
 STOUP_RECORD_SIZE(stoup_tick, 24);

@@ -34,7 +34,7 @@ extern "C" {
  * it. Owned by the caller; every function that takes one accepts NULL. `code` is the negative errno
  * that the call returned; `text` is always NUL-terminated. Untouched on success. */
 struct stoup_error {
-	int  code;
+	int code;
 	char text[STOUP_ERROR_TEXT_CAP];
 };
 
@@ -59,15 +59,15 @@ void stoup_error_prefix(struct stoup_error *err, const char *fmt, ...)
 #define STOUP_TYPE_U64   7u
 #define STOUP_TYPE_I64   8u
 #define STOUP_TYPE_F32   9u
-#define STOUP_TYPE_F64  10u
-#define STOUP_TYPE_CHAR 11u /* one printable byte; cnt > 1: fixed-length text, NUL-padded */
+#define STOUP_TYPE_F64   10u
+#define STOUP_TYPE_CHAR  11u /* one printable byte; cnt > 1: fixed-length text, NUL-padded */
 #define STOUP_TYPE_BYTES 12u /* cnt opaque bytes (reserved space) */
-#define STOUP_TYPE_LAST 12u
+#define STOUP_TYPE_LAST  12u
 
-#define STOUP_FIELD_NULL   0x01u /* null_bits means "undefined": printed empty */
-#define STOUP_FIELD_TIME   0x02u /* nanoseconds since 1970-01-01T00:00:00Z */
-#define STOUP_FIELD_KEY    0x04u /* the field that orders the series */
-#define STOUP_FIELD_HIDDEN 0x08u /* reserved bytes: kept, never printed */
+#define STOUP_FIELD_NULL     0x01u /* null_bits means "undefined": printed empty */
+#define STOUP_FIELD_TIME     0x02u /* nanoseconds since 1970-01-01T00:00:00Z */
+#define STOUP_FIELD_KEY      0x04u /* the field that orders the series */
+#define STOUP_FIELD_HIDDEN   0x08u /* reserved bytes: kept, never printed */
 #define STOUP_FIELD_DURATION 0x10u /* nanoseconds, relative */
 
 #define STOUP_FIELD_NAME_CAP 36
@@ -75,15 +75,16 @@ void stoup_error_prefix(struct stoup_error *err, const char *fmt, ...)
 
 /* One field: 64 bytes, the same in memory, in a catalog and in a volume. */
 struct stoup_field {
-	char     name[STOUP_FIELD_NAME_CAP]; /* NUL-terminated, [A-Za-z0-9_.\[\]-]+ */
-	uint32_t off;       /* bytes from the start of the record */
-	uint16_t cnt;       /* elements; more than one only for CHAR and BYTES */
-	uint8_t  type;      /* STOUP_TYPE_* */
-	uint8_t  flags;     /* STOUP_FIELD_* */
-	int8_t   exp10;     /* integers: value = integer * 10^exp10 (prices: -9); else 0 */
-	uint8_t  zero[3];
-	uint64_t null_bits; /* with FIELD_NULL: the undefined value, zero-extended from the field's width */
-	char     unit[STOUP_FIELD_UNIT_CAP]; /* free text, NUL-padded, may be empty */
+	char name[STOUP_FIELD_NAME_CAP]; /* NUL-terminated, [A-Za-z0-9_.\[\]-]+ */
+	uint32_t off;                    /* bytes from the start of the record */
+	uint16_t cnt;                    /* elements; more than one only for CHAR and BYTES */
+	uint8_t type;                    /* STOUP_TYPE_* */
+	uint8_t flags;                   /* STOUP_FIELD_* */
+	int8_t exp10; /* integers: value = integer * 10^exp10 (prices: -9); else 0 */
+	uint8_t zero[3];
+	uint64_t
+		null_bits; /* with FIELD_NULL: the undefined value, zero-extended from the field's width */
+	char unit[STOUP_FIELD_UNIT_CAP]; /* free text, NUL-padded, may be empty */
 };
 
 /* ---- schemas --------------------------------------------------------------------------------- */
@@ -91,18 +92,18 @@ struct stoup_field {
 #define STOUP_SCHEMA_VARIABLE 0x01u /* records are messages (key, length, bytes): stride is 0 */
 #define STOUP_SCHEMA_BAR      0x02u /* key is the open time: available at key + interval_ns */
 
-#define STOUP_SCHEMA_NAME_CAP 32
-#define STOUP_SCHEMA_FIELD_CAP 512  /* mbp-10 has 73; a generous bound on what a file may claim */
-#define STOUP_RECORD_LEN_CAP 65535u /* bytes of one fixed-length record */
+#define STOUP_SCHEMA_NAME_CAP  32
+#define STOUP_SCHEMA_FIELD_CAP 512    /* mbp-10 has 73; a generous bound on what a file may claim */
+#define STOUP_RECORD_LEN_CAP   65535u /* bytes of one fixed-length record */
 
 struct stoup_schema {
-	char     name[STOUP_SCHEMA_NAME_CAP]; /* NUL-terminated, [a-z0-9_.-]+ */
-	uint32_t stride;      /* bytes per record, a multiple of align */
-	uint32_t align;       /* power of two, 1 to 64: alignment of every record */
-	uint32_t key_off;     /* offset of the 64-bit key field */
-	uint32_t flags;       /* STOUP_SCHEMA_* */
-	uint64_t interval_ns; /* bars: length of one bar, else 0 */
-	uint64_t hash;        /* of the layout: stoup_schema_hash() */
+	char name[STOUP_SCHEMA_NAME_CAP]; /* NUL-terminated, [a-z0-9_.-]+ */
+	uint32_t stride;                  /* bytes per record, a multiple of align */
+	uint32_t align;                   /* power of two, 1 to 64: alignment of every record */
+	uint32_t key_off;                 /* offset of the 64-bit key field */
+	uint32_t flags;                   /* STOUP_SCHEMA_* */
+	uint64_t interval_ns;             /* bars: length of one bar, else 0 */
+	uint64_t hash;                    /* of the layout: stoup_schema_hash() */
 	uint32_t field_cnt;
 	uint32_t zero;
 	const struct stoup_field *fields;

@@ -18,9 +18,9 @@ union control_space {
 
 int stoup_wire_send(int sock_fd, const void *msg, size_t len, const int *fds, uint32_t fd_cnt)
 {
-	struct iovec iov = { .iov_base = (void *)(uintptr_t)msg, .iov_len = len };
+	struct iovec iov = {.iov_base = (void *)(uintptr_t)msg, .iov_len = len};
 	union control_space space;
-	struct msghdr hdr = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
 	struct cmsghdr *cmsg;
 	ssize_t rc;
 
@@ -85,12 +85,12 @@ static int take_fds(struct msghdr *hdr, int *fds, uint32_t fd_cap, uint32_t *ret
 int64_t stoup_wire_recv(
 	int sock_fd, void *msg, size_t cap, int *fds, uint32_t fd_cap, uint32_t *ret_fd_cnt)
 {
-	struct iovec iov = { .iov_base = msg, .iov_len = cap };
+	struct iovec iov = {.iov_base = msg, .iov_len = cap};
 	union control_space space;
-	struct msghdr hdr = { .msg_iov = &iov,
+	struct msghdr hdr = {.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = space.bytes,
-		.msg_controllen = sizeof(space.bytes) };
+		.msg_controllen = sizeof(space.bytes)};
 	ssize_t len;
 	int rc;
 
@@ -128,7 +128,8 @@ int stoup_pool_name_valid(const char *name, struct stoup_error *err)
 		fine = isalnum((unsigned char)name[i]) || strchr("_.-", name[i]) != NULL;
 	if (!fine)
 		return stoup_error_set(err, -EINVAL,
-			"'%.60s' is no name of a pool: 1 to 48 letters, digits, '_', '.', '-', not beginning with "
+			"'%.60s' is no name of a pool: 1 to 48 letters, digits, '_', '.', '-', not "
+			"beginning with "
 			"'.' or '-'",
 			name);
 	return 0;

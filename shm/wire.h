@@ -33,35 +33,35 @@
 #define STOUP_HELLO_TIMEOUT_NS INT64_C(2000000000) /* a client that says nothing is dropped */
 
 struct stoup_wire_hello {
-	uint64_t magic;        /* STOUP_HELLO_MAGIC */
-	uint32_t kind;         /* STOUP_WIRE_HELLO */
+	uint64_t magic; /* STOUP_HELLO_MAGIC */
+	uint32_t kind;  /* STOUP_WIRE_HELLO */
 	uint32_t abi_major, abi_minor;
-	uint32_t flags;        /* 0 */
-	uint64_t fingerprint;  /* stoup_abi_fingerprint() */
+	uint32_t flags;       /* 0 */
+	uint64_t fingerprint; /* stoup_abi_fingerprint() */
 };
 
 struct stoup_wire_reply {
 	uint64_t magic;
-	uint32_t kind;         /* STOUP_WIRE_REPLY */
-	int32_t  error;        /* 0, or a negative errno: then only `text` counts and no descriptor came */
+	uint32_t kind; /* STOUP_WIRE_REPLY */
+	int32_t error; /* 0, or a negative errno: then only `text` counts and no descriptor came */
 	uint32_t abi_major, abi_minor;
 	uint64_t fingerprint;
-	uint8_t  instance[16];
+	uint8_t instance[16];
 	uint64_t attach_no;
 	uint32_t consumer_idx;
-	uint32_t volume_cnt;   /* volumes of the snapshot, all in all */
-	uint32_t volume_here;  /* descriptors of volumes 0 .. volume_here in this message */
+	uint32_t volume_cnt;  /* volumes of the snapshot, all in all */
+	uint32_t volume_here; /* descriptors of volumes 0 .. volume_here in this message */
 	uint32_t zero;
-	char     text[STOUP_ERROR_TEXT_CAP];
+	char text[STOUP_ERROR_TEXT_CAP];
 };
 
 struct stoup_wire_volumes {
 	uint64_t magic;
-	uint32_t kind;         /* STOUP_WIRE_VOLUMES */
-	int32_t  error;
-	uint32_t first;        /* asked: from this volume on; answered: the first one in the message */
-	uint32_t cnt;          /* answered: descriptors in this message; 0 = there are no more */
-	uint32_t volume_cnt;   /* answered: volumes now */
+	uint32_t kind; /* STOUP_WIRE_VOLUMES */
+	int32_t error;
+	uint32_t first; /* asked: from this volume on; answered: the first one in the message */
+	uint32_t cnt;   /* answered: descriptors in this message; 0 = there are no more */
+	uint32_t volume_cnt; /* answered: volumes now */
 	uint32_t zero;
 };
 
@@ -70,8 +70,8 @@ int stoup_wire_send(int sock_fd, const void *msg, size_t len, const int *fds, ui
 
 /* Receive one packet of at most cap bytes and at most fd_cap descriptors (close-on-exec). Returns its
  * length, 0 for hang-up, negative errno. A cut message or too many descriptors: -EPROTO, all closed. */
-int64_t stoup_wire_recv(int sock_fd, void *msg, size_t cap, int *fds, uint32_t fd_cap,
-	uint32_t *ret_fd_cnt);
+int64_t stoup_wire_recv(
+	int sock_fd, void *msg, size_t cap, int *fds, uint32_t fd_cap, uint32_t *ret_fd_cnt);
 
 /* Directories where sockets and locks of the user live, most private first: "$XDG_RUNTIME_DIR/stoup"
  * (or /tmp/stoup-UID where that is unset), "/run/stoup". idx 0 or 1; -ENOENT past the end. */
