@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ingest_dbn.c - read a DBN stream in large chunks and hand its records on.
+ *
+ *      buf  [ done | rest of this chunk | a record's first bytes ]  --slide to the front, read on
+ *                  ^ pos                                         ^ end
+ */
+#include "producer/ingest_dbn.h"
+#include "producer/ingest_dbn_route.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_LEN (1024u * 1024u) /* holds any table row and any record many times over */
+#define NOTE_CAP  512
+
+_Static_assert(CHUNK_LEN > STOUP_DBN_FEED_LEN, "the longest table row fits the chunk");
+
+struct reader {
+	const struct stoup_dbn_sink *sink;
+	struct stoup_input *input;
+	const struct stoup_dbn_options *options;
+	struct stoup_dbn_route *route;
+	uint8_t *buf;
+	size_t pos;
+	size_t end;
+	uint64_t pos_off; /* offset of buf[pos] in the stream */
+	int is_eof;
+	uint64_t record_cnt;
+	uint64_t skipped_cnt;
+	uint64_t skipped_off; /* of the first one */
+	uint8_t skipped_rtype;
+};
+
+__attribute__((format(printf, 2, 3))) static void note(
+	const struct stoup_dbn_options *options, const char *fmt, ...)
+{
+	char text[NOTE_CAP];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (options->note)
+		options->note(options->note_arg, text);
+	else
+		fprintf(stderr, "%s\n", text);
+}
+
+static const char *name_of(const struct reader *reader)
+{
+	return stoup_input_name(reader->input);
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static void took(struct reader *reader, size_t len)
+{
+	reader->pos += len;
+	reader->pos_off += len;
+}
+
+/* Slide what is left to the front and read behind it. 0, also at the end (is_eof), or an error. */
+static int refill(struct reader *reader, struct stoup_error *err)
+{
+	memmove(reader->buf, reader->buf + reader->pos, reader->end - reader->pos);
+	reader->end -= reader->pos;
+	reader->pos = 0;
+	int64_t got = stoup_input_read(
+		reader->input, reader->buf + reader->end, CHUNK_LEN - reader->end, err);
+	if (got < 0)
+		return (int)got;
+	reader->end += (size_t)got;
+	reader->is_eof = got == 0;
+	return 0;
+}
+
+/* ---- metadata -------------------------------------------------------------------------------- */
+
+static int read_prelude(
+	struct reader *reader, struct stoup_dbn_prelude *ret, struct stoup_error *err)
+{
+	int rc = refill(reader, err);
+	if (rc < 0)
+		return rc;
+	if (reader->end == 0)
+		return stoup_error_set(
+			err, -ENODATA, "%s: nothing in it but its packing", name_of(reader));
+	rc = stoup_dbn_prelude(reader->buf, reader->end, ret, err);
+	if (rc < 0) {
+		stoup_error_prefix(err, "%s", name_of(reader));
+		return rc;
+	}
+	took(reader, STOUP_DBN_PRELUDE_LEN);
+	return 0;
+}
+
+static int feed_parser(
+	struct reader *reader, struct stoup_dbn_parser *parser, struct stoup_error *err)
+{
+	while (stoup_dbn_parser_left(parser) > 0) {
+		int64_t got = stoup_dbn_parser_feed(
+			parser, reader->buf + reader->pos, reader->end - reader->pos, err);
+		if (got < 0) {
+			stoup_error_prefix(err, "%s", name_of(reader));
+			return (int)got;
+		}
+		took(reader, (size_t)got);
+		if (stoup_dbn_parser_left(parser) == 0)
+			break;
+		int rc = refill(reader, err);
+		if (rc < 0)
+			return rc;
+		if (reader->is_eof)
+			return stoup_error_set(err, -ENODATA,
+				"%s ends at offset %llu inside the metadata, of which %llu bytes "
+				"are missing: "
+				"the file is cut short",
+				name_of(reader),
+				(unsigned long long)(reader->pos_off + reader->end - reader->pos),
+				(unsigned long long)(stoup_dbn_parser_left(parser) - reader->end));
+	}
+	return 0;
+}
+
+static int read_metadata(struct reader *reader, struct stoup_error *err)
+{
+	struct stoup_dbn_prelude prelude;
+	struct stoup_dbn_meta meta;
+	int rc = read_prelude(reader, &prelude, err);
+	if (rc < 0)
+		return rc;
+	struct stoup_dbn_parser *parser = stoup_dbn_parser_create(&prelude);
+	if (!parser)
+		return stoup_error_set(
+			err, -ENOMEM, "no memory for the metadata of %s", name_of(reader));
+	rc = feed_parser(reader, parser, err);
+	if (rc < 0)
+		goto out_destroy;
+	stoup_dbn_parser_take(parser, &meta);
+	rc = stoup_dbn_route_create(reader->sink, reader->options, &meta, &reader->route, err);
+out_destroy:
+	stoup_dbn_parser_destroy(parser);
+	return rc;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static int refuse_length(const struct reader *reader, const struct stoup_dbn_record *record,
+	const struct stoup_dbn_kind *kind, struct stoup_error *err)
+{
+	return stoup_error_set(err, -EBADMSG,
+		"%s: the record at offset %llu is %u bytes long, but a %s record has %u: the file "
+		"is "
+		"damaged",
+		name_of(reader), (unsigned long long)reader->pos_off, record->len,
+		kind->schema->name, kind->len);
+}
+
+static int skip_unknown(
+	struct reader *reader, const struct stoup_dbn_record *record, struct stoup_error *err)
+{
+	if (memcmp(record->bytes, "DBN", 3) == 0)
+		return stoup_error_set(err, -EBADMSG,
+			"%s: another DBN file begins at offset %llu of the stream: give files one "
+			"by one",
+			name_of(reader), (unsigned long long)reader->pos_off);
+	if (reader->skipped_cnt++ == 0) {
+		reader->skipped_off = reader->pos_off;
+		reader->skipped_rtype = record->rtype;
+	}
+	return 0;
+}
+
+static int put_record(
+	struct reader *reader, const struct stoup_dbn_record *record, struct stoup_error *err)
+{
+	const struct stoup_dbn_kind *kind;
+	struct stoup_dbn_targets targets;
+	struct stoup_where where = {name_of(reader), 0, reader->pos_off};
+	uint64_t key;
+	int rc = stoup_dbn_route_kind(reader->route, record->rtype, &kind, err);
+	if (rc < 0)
+		goto out_name;
+	if (!kind->schema)
+		return skip_unknown(reader, record, err);
+	if (record->len != kind->len)
+		return refuse_length(reader, record, kind, err);
+	memcpy(&key, record->bytes + kind->key_off, sizeof(key));
+	if (record->rtype == STOUP_DBN_RTYPE_SYMBOL_MAPPING)
+		rc = stoup_dbn_route_learn(reader->route, record, err);
+	if (rc == 0)
+		rc = stoup_dbn_route_find(reader->route, record, key, &targets, err);
+	if (rc < 0)
+		goto out_name;
+	for (uint32_t i = 0; i < targets.cnt; i++) {
+		rc = reader->sink->put(reader->sink->arg, targets.series[i], (int64_t)key,
+			record->bytes, &where, err);
+		if (rc < 0)
+			return rc;
+	}
+	reader->record_cnt++;
+	return 0;
+out_name:
+	stoup_error_prefix(err, "%s: the record at offset %llu", where.file,
+		(unsigned long long)where.file_off);
+	return rc;
+}
+
+/* All whole records in the buffer. 0: more bytes are needed. */
+static int put_whole(struct reader *reader, struct stoup_error *err)
+{
+	struct stoup_dbn_record record;
+	for (;;) {
+		int rc = stoup_dbn_record_next(
+			reader->buf + reader->pos, reader->end - reader->pos, &record);
+		if (rc == 0)
+			return 0;
+		if (rc < 0)
+			return stoup_error_set(err, rc,
+				"%s: the record at offset %llu claims %u bytes, fewer than its own "
+				"header of "
+				"%u: the file is damaged",
+				name_of(reader), (unsigned long long)reader->pos_off, record.len,
+				STOUP_DBN_HEADER_LEN);
+		rc = put_record(reader, &record, err);
+		if (rc < 0)
+			return rc;
+		took(reader, record.len);
+	}
+}
+
+/* The stream is over: is a part of a record left? */
+static int check_end(struct reader *reader, struct stoup_error *err)
+{
+	size_t have = reader->end - reader->pos;
+	if (have == 0)
+		return 0;
+	unsigned len = reader->buf[reader->pos] * 4u;
+	if (!reader->options->allow_partial)
+		return stoup_error_set(err, -ENODATA,
+			"%s: the record at offset %llu is cut short: %zu of its %u bytes are "
+			"missing; "
+			"--allow-partial imports what is before it",
+			name_of(reader), (unsigned long long)reader->pos_off, len - have, len);
+	note(reader->options,
+		"%s: the record at offset %llu is cut short (%zu of its %u bytes): left out",
+		name_of(reader), (unsigned long long)reader->pos_off, have, len);
+	return 0;
+}
+
+/* With allow_partial a packed file that ends too early is read up to there. */
+static int forgive(struct reader *reader, const struct stoup_error *why, struct stoup_error *err)
+{
+	if (why->code != -ENODATA)
+		return stoup_error_set(err, why->code, "%s", why->text);
+	if (!reader->options->allow_partial)
+		return stoup_error_set(
+			err, why->code, "%s; --allow-partial imports what is before it", why->text);
+	note(reader->options, "%s; imported as far as it goes", why->text);
+	reader->is_eof = 1;
+	return 0;
+}
+
+static int read_records(struct reader *reader, struct stoup_error *err)
+{
+	for (;;) {
+		struct stoup_error why = {0};
+		int rc = put_whole(reader, err);
+		if (rc < 0)
+			return rc;
+		if (reader->is_eof)
+			return check_end(reader, err);
+		if (refill(reader, &why) < 0)
+			rc = forgive(reader, &why, err);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+static void tell(const struct reader *reader)
+{
+	uint32_t first_id;
+	uint64_t unmapped_cnt = stoup_dbn_route_unmapped(reader->route, &first_id);
+	if (unmapped_cnt > 0 && !reader->options->series && !reader->options->one_stream)
+		note(reader->options,
+			"%s: %llu records of instruments without a symbol on their day (the first: "
+			"%u) went "
+			"to series named by the instrument's number",
+			name_of(reader), (unsigned long long)unmapped_cnt, first_id);
+	if (reader->skipped_cnt > 0)
+		note(reader->options,
+			"%s: %llu records of unknown types were skipped (the first at offset %llu, "
+			"of type "
+			"0x%02x)",
+			name_of(reader), (unsigned long long)reader->skipped_cnt,
+			(unsigned long long)reader->skipped_off, reader->skipped_rtype);
+	if (reader->record_cnt == 0)
+		note(reader->options, "%s: holds no records to import", name_of(reader));
+}
+
+/* ---- entry ----------------------------------------------------------------------------------- */
+
+int stoup_ingest_dbn_input(const struct stoup_dbn_sink *sink, struct stoup_input *input,
+	const struct stoup_dbn_options *options, struct stoup_error *err)
+{
+	struct reader reader = {.sink = sink, .input = input, .options = options};
+	int rc;
+	if (options->series && options->one_stream)
+		return stoup_error_set(err, -EINVAL,
+			"--series and --one-stream exclude each other: the former names the one "
+			"series");
+	reader.pos_off = stoup_input_stream_off(input);
+	reader.buf = malloc(CHUNK_LEN);
+	if (!reader.buf)
+		return stoup_error_set(
+			err, -ENOMEM, "no memory to read %s", stoup_input_name(input));
+	rc = read_metadata(&reader, err);
+	if (rc == 0)
+		rc = read_records(&reader, err);
+	if (rc == 0)
+		tell(&reader);
+	stoup_dbn_route_destroy(reader.route);
+	free(reader.buf);
+	return rc;
+}
+
+static int64_t import_series(
+	void *arg, const char *name, const struct stoup_schema *schema, struct stoup_error *err)
+{
+	return stoup_import_series(arg, name, schema, err);
+}
+
+static int import_put(void *arg, uint32_t series_idx, int64_t key, const void *record,
+	const struct stoup_where *where, struct stoup_error *err)
+{
+	return stoup_import_put(arg, series_idx, key, record, where, err);
+}
+
+int stoup_ingest_dbn(struct stoup_import *import, const char *path,
+	const struct stoup_dbn_options *options, struct stoup_error *err)
+{
+	const struct stoup_dbn_sink sink = {import, import_series, import_put};
+	struct stoup_input *input;
+	int rc = stoup_input_open(path, &input, err);
+	if (rc < 0)
+		return rc;
+	rc = stoup_ingest_dbn_input(&sink, input, options, err);
+	stoup_input_close(input);
+	return rc;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ingest_dbn.h - import a DBN file: each record into the series of its symbol and kind.
+ *
+ *      input --1 MiB--> prelude, metadata, records --(instrument, day, kind)--> cache --> series
+ *                                                          | miss                          |
+ *                                                          +--> mapping, sink.series       v
+ *                                                                                      sink.put
+ *
+ * The name of a series is DATASET/SYMBOL/schema, with dataset and symbol escaped; the symbol is the
+ * one that the file's own mapping gives the instrument on the UTC day of the record's key. A record
+ * whose instrument has several symbols goes to each. Error and system messages of a live session
+ * belong to no instrument: DATASET/ALL/system.
+ *
+ * Invariant: a record reaches the sink byte for byte as the file has it, in the file's order.
+ *
+ * Concurrency: one import is one thread's.
+ *
+ * Limits: a cache of 256 Ki (instrument, day, kind) triples, emptied when full (6 MiB; a file of
+ * one day has one per instrument), 64 symbols of one instrument at one time.
+ */
+#ifndef STOUP_PRODUCER_INGEST_DBN_H
+#define STOUP_PRODUCER_INGEST_DBN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "producer/import.h"
+#include "producer/input.h"
+
+#define STOUP_DBN_ALIAS_CAP 64u
+
+struct stoup_dbn_options {
+	const char *series; /* put all records into this series; NULL: by symbol and schema */
+	int one_stream;     /* DATASET/ALL/schema, whatever the symbol */
+	int allow_partial;  /* a file cut at its end: import the whole records */
+	void (*note)(void *arg, const char *text); /* what the user should know; NULL: stderr */
+	void *note_arg;
+};
+
+/* Where records go; stoup_import_series and stoup_import_put have these forms. */
+struct stoup_dbn_sink {
+	void *arg;
+	int64_t (*series)(void *arg, const char *name, const struct stoup_schema *schema,
+		struct stoup_error *err);
+	int (*put)(void *arg, uint32_t series_idx, int64_t key, const void *record,
+		const struct stoup_where *where, struct stoup_error *err);
+};
+
+/* Import the file `path` ("-": standard input) into `import`. 0; what the input and the sink give
+ * (input.h, import.h); -EPROTONOSUPPORT for another version than 1 to 3 and for DBZ; -EBADMSG for a
+ * fragment, damaged metadata, a record length under 4 words or not that of its kind; -ENODATA for
+ * a record cut at the end (allow_partial: a note instead); -EINVAL where `series` meets a second
+ * schema, and for options that exclude each other; -E2BIG for the limits above. Texts name file
+ * and offset in the decompressed stream. Records put before an error stay in `import`, which the
+ * caller then destroys. May block on disk or pipe. */
+int stoup_ingest_dbn(struct stoup_import *import, const char *path,
+	const struct stoup_dbn_options *options, struct stoup_error *err);
+
+/* The same from an open input, which stays the caller's, into any sink. Texts do the naming. */
+int stoup_ingest_dbn_input(const struct stoup_dbn_sink *sink, struct stoup_input *input,
+	const struct stoup_dbn_options *options, struct stoup_error *err);
+
+#endif
