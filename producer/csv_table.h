@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* csv_table.h - a delimited text as a stream of records.
+ *
+ *      bytes --csv--> row --plan--> record, key, where it came from
+ *
+ * Invariant: a record that comes out is complete: each of its bytes comes from the row, from a null
+ * value, or is zero. A row that is not is an error that names file, line, column, field and text.
+ *
+ * Concurrency: one table, one thread.
+ */
+#ifndef STOUP_PRODUCER_CSV_TABLE_H
+#define STOUP_PRODUCER_CSV_TABLE_H
+
+#include <stdint.h>
+#include "producer/csv.h"
+#include "producer/ingest_csv.h"
+
+struct stoup_csv_table;
+
+struct stoup_csv_record {
+	const void *bytes; /* schema stride; aligned to 64; valid until the next call */
+	int64_t key;       /* positive */
+	struct stoup_where where;
+};
+
+/* Open a table over a source of bytes. `name` is the file's, for messages; it, the options and the
+ * source must outlive the table. Reads nothing yet. 0, or as stoup_csv_plan_create. */
+int stoup_csv_table_create(stoup_csv_read_fn *read, void *source, const char *name,
+	const struct stoup_csv_options *options, struct stoup_csv_table **ret,
+	struct stoup_error *err);
+
+/* The schema of the records; valid as long as the table. */
+const struct stoup_schema *stoup_csv_table_schema(const struct stoup_csv_table *table);
+
+/* The next record: 1; 0 at the end; -EBADMSG for a mangled row, -EINVAL for options that do not fit
+ * the columns, or what csv and source give. After an error only destroy is allowed. */
+int stoup_csv_table_next(
+	struct stoup_csv_table *table, struct stoup_csv_record *ret, struct stoup_error *err);
+
+/* NULL is allowed. */
+void stoup_csv_table_destroy(struct stoup_csv_table *table);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ingest_csv.c - text tables into an import (see ingest_csv.h). */
+#include <errno.h>
+
+#include "producer/csv_table.h"
+#include "producer/ingest_csv.h"
+#include "producer/input.h"
+
+static int64_t read_input(void *source, void *dst, size_t len, struct stoup_error *err)
+{
+	return stoup_input_read(source, dst, len, err);
+}
+
+static int put_all(struct stoup_import *import, struct stoup_csv_table *table, uint32_t series_idx,
+	struct stoup_error *err)
+{
+	struct stoup_csv_record record;
+	int rc;
+
+	while ((rc = stoup_csv_table_next(table, &record, err)) > 0) {
+		rc = stoup_import_put(
+			import, series_idx, record.key, record.bytes, &record.where, err);
+		if (rc)
+			return rc;
+	}
+	return rc;
+}
+
+int stoup_ingest_csv(struct stoup_import *import, const char *path,
+	const struct stoup_csv_options *options, struct stoup_error *err)
+{
+	struct stoup_input *input = NULL;
+	struct stoup_csv_table *table = NULL;
+	int64_t series_idx;
+	int rc;
+
+	if (!options->series)
+		return stoup_error_set(err, -EINVAL,
+			"%s: a CSV file needs the name of its series (--series NAME)", path);
+	rc = stoup_input_open(path, &input, err);
+	if (rc)
+		return rc;
+	rc = stoup_csv_table_create(
+		read_input, input, stoup_input_name(input), options, &table, err);
+	if (rc)
+		goto out_close;
+	series_idx =
+		stoup_import_series(import, options->series, stoup_csv_table_schema(table), err);
+	if (series_idx < 0) {
+		rc = (int)series_idx;
+		goto out_close;
+	}
+	rc = put_all(import, table, (uint32_t)series_idx, err);
+out_close:
+	stoup_csv_table_destroy(table);
+	stoup_input_close(input);
+	return rc;
+}
