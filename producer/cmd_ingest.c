@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_ingest.c - `stoup ingest`: files into a store. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "producer/cmd.h"
+#include "producer/import.h"
+#include "producer/import_state.h"
+#include "producer/ingest_csv.h"
+#include "producer/ingest_dbn.h"
+#include "producer/input.h"
+
+static const char usage_head[] =
+	"usage: stoup ingest --store DIR [options] FILE...\n"
+	"\n"
+	"Read DBN files (version 1 to 3) or CSV, plain or packed (zstd, gzip, xz, lz4, zip), and "
+	"add\n"
+	"their records to the store. Several files are one ingest: a series may go on from file "
+	"to\n"
+	"file. Either all is stored, or nothing.\n"
+	"\n"
+	"  --store DIR         the store; made where it is absent\n"
+	"  --format F          auto (default), dbn or csv\n"
+	"  --codec NAME        none, lz4, lz4hc or zstd (default)\n"
+	"  --level N           of the codec\n"
+	"  --block SIZE        decoded bytes of a block, 64K to 2M (default 512K)\n"
+	"  --volume SIZE       decoded bytes of a volume (default 4G)\n"
+	"  --order refuse|sort|keep\n"
+	"                      what to do with a time that steps back: refuse the file (default),\n"
+	"                      sort stably, or keep the order of the records\n"
+	"  --sort              the same as --order sort\n"
+	"  --replace           put the new records in the place of the store's in their range of "
+	"time\n"
+	"  --threads N         encoders (default: one per core)\n"
+	"  --memory SIZE       for partitioning, 256K to 2G (default 64M)\n"
+	"  --quiet             no summary, no progress\n"
+	"\n"
+	"DBN:\n"
+	"  --series NAME       put all records into this series (default: DATASET/SYMBOL/schema)\n"
+	"  --one-stream        all symbols of a schema in one series, DATASET/ALL/schema\n"
+	"  --allow-partial     of a file that is cut at its end take the whole records\n"
+	"\n";
+
+enum format {
+	FORMAT_AUTO,
+	FORMAT_DBN,
+	FORMAT_CSV
+};
+
+struct ingest {
+	struct stoup_import_options import;
+	struct stoup_dbn_options dbn;
+	struct stoup_csv_options csv;
+	const char *codec, *level;
+	enum format format;
+	int csv_option; /* one that only CSV has was given */
+	const char **files;
+	size_t file_cnt;
+};
+
+/* ---- options --------------------------------------------------------------------------------- */
+
+static int size_option(const char *name, const char *value, uint64_t min, uint64_t max,
+	uint64_t *ret, struct stoup_error *err)
+{
+	char min_text[STOUP_SIZE_TEXT_CAP], max_text[STOUP_SIZE_TEXT_CAP];
+	uint64_t len;
+
+	if (stoup_size_parse(value, &len) == 0 && len >= min && len <= max) {
+		*ret = len;
+		return 0;
+	}
+	stoup_size_format(min, min_text);
+	stoup_size_format(max, max_text);
+	return stoup_error_set(
+		err, -EINVAL, "--%s %s: a size from %s to %s", name, value, min_text, max_text);
+}
+
+static int order_option(const char *value, int *ret, struct stoup_error *err)
+{
+	static const char *const names[] = {"refuse", "sort", "keep"}; /* STOUP_ORDER_* */
+	int i;
+
+	for (i = 0; i < 3; i++) {
+		if (strcmp(value, names[i]) == 0) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return stoup_error_set(err, -EINVAL, "--order %s: refuse, sort or keep", value);
+}
+
+static int format_option(const char *value, enum format *ret, struct stoup_error *err)
+{
+	if (strcmp(value, "auto") == 0)
+		*ret = FORMAT_AUTO;
+	else if (strcmp(value, "dbn") == 0)
+		*ret = FORMAT_DBN;
+	else if (strcmp(value, "csv") == 0)
+		*ret = FORMAT_CSV;
+	else
+		return stoup_error_set(err, -EINVAL, "--format %s: auto, dbn or csv", value);
+	return 0;
+}
+
+/* Options without a value. 1: it was one. */
+static int flag_option(struct ingest *ingest, const char *name)
+{
+	if (strcmp(name, "sort") == 0)
+		ingest->import.order = STOUP_ORDER_SORT;
+	else if (strcmp(name, "replace") == 0)
+		ingest->import.replace = 1;
+	else if (strcmp(name, "quiet") == 0)
+		ingest->import.quiet = 1;
+	else if (strcmp(name, "one-stream") == 0)
+		ingest->dbn.one_stream = 1;
+	else if (strcmp(name, "allow-partial") == 0)
+		ingest->dbn.allow_partial = 1;
+	else
+		return 0;
+	return 1;
+}
+
+/* Options with a value. 0, -ENOENT for an unknown name, -EINVAL with text. */
+static int value_option(
+	struct ingest *ingest, const char *name, const char *value, struct stoup_error *err)
+{
+	uint64_t len;
+	int rc;
+
+	if (strcmp(name, "store") == 0)
+		ingest->import.store_path = value;
+	else if (strcmp(name, "codec") == 0)
+		ingest->codec = value;
+	else if (strcmp(name, "level") == 0)
+		ingest->level = value;
+	else if (strcmp(name, "order") == 0)
+		return order_option(value, &ingest->import.order, err);
+	else if (strcmp(name, "format") == 0)
+		return format_option(value, &ingest->format, err);
+	else if (strcmp(name, "volume") == 0)
+		return size_option(name, value, 1, INT64_MAX, &ingest->import.volume_len, err);
+	else if (strcmp(name, "memory") == 0)
+		return size_option(name, value, STOUP_IMPORT_MEMORY_LEN_MIN,
+			STOUP_IMPORT_MEMORY_LEN_MAX, &ingest->import.memory_len, err);
+	else if (strcmp(name, "block") == 0) {
+		rc = size_option(name, value, STOUP_IMPORT_BLOCK_LEN_MIN,
+			STOUP_IMPORT_BLOCK_LEN_MAX, &len, err);
+		ingest->import.block_len = rc == 0 ? (uint32_t)len : 0;
+		return rc;
+	} else if (strcmp(name, "threads") == 0) {
+		rc = size_option(name, value, 1, 1024, &len, err);
+		ingest->import.threads = rc == 0 ? (uint32_t)len : 0;
+		return rc;
+	} else {
+		rc = stoup_csv_option(&ingest->csv, name, value, err);
+		ingest->csv_option |= rc == 0 && strcmp(name, "series") != 0;
+		if (strcmp(name, "series") == 0)
+			ingest->dbn.series = value;
+		return rc;
+	}
+	return 0;
+}
+
+/* One argument that begins with "--". Returns how many arguments it took, or -EINVAL. */
+static int option_parse(
+	struct ingest *ingest, const char *arg, const char *next, struct stoup_error *err)
+{
+	char name[32];
+	const char *equals = strchr(arg + 2, '='), *value = equals ? equals + 1 : next;
+	size_t len = equals ? (size_t)(equals - arg - 2) : strlen(arg + 2);
+	int rc;
+
+	if (len >= sizeof(name))
+		return stoup_error_set(err, -EINVAL, "unknown option %s", arg);
+	memcpy(name, arg + 2, len);
+	name[len] = '\0';
+	if (!equals && flag_option(ingest, name))
+		return 1;
+	/* An unknown name is told as such, also as the last argument. */
+	rc = value_option(ingest, name, value ? value : "", err);
+	if (rc == -ENOENT)
+		return stoup_error_set(err, -EINVAL, "unknown option --%s", name);
+	if (!value)
+		return stoup_error_set(err, -EINVAL, "option --%s needs a value", name);
+	return rc < 0 ? -EINVAL : equals ? 1 : 2;
+}
+
+static int args_parse(struct ingest *ingest, int argc, char **argv, struct stoup_error *err)
+{
+	int i = 1, rc;
+
+	while (i < argc && strcmp(argv[i], "--") != 0) {
+		if (argv[i][0] != '-' || argv[i][1] == '\0') {
+			ingest->files[ingest->file_cnt++] = argv[i++];
+			continue;
+		}
+		if (argv[i][1] != '-')
+			return stoup_error_set(err, -EINVAL, "unknown option %s", argv[i]);
+		rc = option_parse(ingest, argv[i], i + 1 < argc ? argv[i + 1] : NULL, err);
+		if (rc < 0)
+			return rc;
+		i += rc;
+	}
+	for (i++; i < argc; i++)
+		ingest->files[ingest->file_cnt++] = argv[i];
+	if (!ingest->import.store_path)
+		return stoup_error_set(err, -EINVAL, "--store DIR is missing");
+	if (ingest->file_cnt == 0)
+		return stoup_error_set(err, -EINVAL, "no FILE is given");
+	if (stoup_encoding_parse(ingest->codec, ingest->level, &ingest->import.encoding) < 0)
+		return stoup_error_set(err, -EINVAL,
+			"--codec %s --level %s: none, lz4 (level 1 to 65537), lz4hc (1 to 12) or "
+			"zstd "
+			"(1 to 22)",
+			ingest->codec, ingest->level ? ingest->level : "(default)");
+	return 0;
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* A file is DBN when its (unpacked) bytes say so, or when its name does: a fragment has no magic,
+ * and the DBN importer says what is wrong with it. */
+static int is_dbn(const struct ingest *ingest, const char *path, struct stoup_error *err)
+{
+	struct stoup_input *input;
+	const uint8_t *bytes;
+	int64_t n;
+	int rc;
+
+	if (ingest->format != FORMAT_AUTO)
+		return ingest->format == FORMAT_DBN;
+	/* Standard input can not be looked at and opened again. */
+	if (strcmp(path, "-") == 0)
+		return !ingest->csv_option;
+	rc = stoup_input_open(path, &input, err);
+	if (rc < 0)
+		return rc;
+	n = stoup_input_peek(input, 4, &bytes, err);
+	rc = n < 0 ? (int)n
+	           : (n >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL;
+	stoup_input_close(input);
+	return rc;
+}
+
+static int file_ingest(const struct ingest *ingest, struct stoup_import *import, const char *path,
+	struct stoup_error *err)
+{
+	int rc = is_dbn(ingest, path, err);
+
+	if (rc < 0)
+		return rc;
+	if (rc)
+		return stoup_ingest_dbn(import, path, &ingest->dbn, err);
+	if (!ingest->csv.series)
+		return stoup_error_set(err, -EINVAL,
+			"%s: no DBN file; for CSV say the name of the series (--series) and what "
+			"the "
+			"columns are (see `stoup help ingest`)",
+			path);
+	return stoup_ingest_csv(import, path, &ingest->csv, err);
+}
+
+static int ingest_run(const struct ingest *ingest, struct stoup_error *err)
+{
+	struct stoup_import *import = NULL;
+	size_t i;
+	int rc = stoup_import_begin(&ingest->import, &import, err);
+
+	for (i = 0; i < ingest->file_cnt && rc == 0; i++)
+		rc = file_ingest(ingest, import, ingest->files[i], err);
+	if (rc == 0)
+		rc = stoup_import_finish(import, err);
+	stoup_import_destroy(import);
+	return rc;
+}
+
+int stoup_cmd_ingest(int argc, char **argv)
+{
+	struct ingest ingest = {.codec = "zstd"};
+	struct stoup_error err = {0};
+	int rc;
+
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		printf("%s%s", usage_head, stoup_csv_usage());
+		return STOUP_EXIT_OK;
+	}
+	stoup_csv_options_init(&ingest.csv);
+	ingest.files = calloc((size_t)argc + 1, sizeof(*ingest.files));
+	if (!ingest.files) {
+		fprintf(stderr, "stoup ingest: no memory\n");
+		return STOUP_EXIT_FAIL;
+	}
+	if (args_parse(&ingest, argc, argv, &err) < 0) {
+		fprintf(stderr, "stoup ingest: %s\nSee `stoup help ingest`.\n", err.text);
+		rc = STOUP_EXIT_USAGE;
+	} else {
+		rc = ingest_run(&ingest, &err) < 0 ? STOUP_EXIT_FAIL : STOUP_EXIT_OK;
+		if (rc != STOUP_EXIT_OK)
+			fprintf(stderr, "stoup ingest: %s\n", err.text);
+	}
+	free(ingest.files);
+	return rc;
+}

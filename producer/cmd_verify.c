@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_verify.c - `stoup verify`: every byte of a volume, and what the bytes say.
+ *
+ *      header, footer, trailer   their checksums, every reference between them
+ *      padding                   zero
+ *      blocks                    hash of the stored bytes, decoding, hash of the decoded bytes
+ *      records                   keys in order, and the segments' first and last keys
+ *
+ * Damage never ends the walk: each is told with file, region and offset, and the exit status is 1.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "codec/block.h"
+#include "producer/cmd.h"
+#include "producer/progress.h"
+#include "producer/store.h"
+#include "producer/volume_file.h"
+
+#define PAD_CHUNK_LEN 4096u
+
+static const char usage_text[] =
+	"usage: stoup verify [--quiet] STORE|FILE...\n"
+	"\n"
+	"Check every checksum, decode every block, check padding and the order of keys. Each fault "
+	"is\n"
+	"told with file, region and offset; the exit status is 1 when there is one.\n"
+	"\n"
+	"  --quiet   faults only\n";
+
+struct verify {
+	int quiet;
+	struct stoup_progress progress;
+	uint64_t done_len;
+	uint64_t volume_cnt, block_cnt, fault_cnt;
+};
+
+/* What checking one volume needs. */
+struct check {
+	struct verify *verify;
+	const char *path;
+	int fd;
+	const struct stoup_vol_index *index;
+	uint32_t *order; /* segments by block */
+	uint8_t *stored, *raw;
+	void *scratch;
+	uint64_t fault_cnt;
+};
+
+/* ---- reports --------------------------------------------------------------------------------- */
+
+static void report(struct check *check, const struct stoup_vol_fault *fault)
+{
+	char text[STOUP_ERROR_TEXT_CAP * 2];
+
+	stoup_volume_fault_text(check->path, fault, text, sizeof(text));
+	stoup_progress_end(&check->verify->progress);
+	printf("%s\n", text);
+	check->fault_cnt++;
+}
+
+static void report_segment(
+	struct check *check, uint32_t segment_idx, uint64_t record_idx, const char *what)
+{
+	const struct stoup_vol_segment *segment = &check->index->segments[segment_idx];
+	const struct stoup_vol_series *series = &check->index->series[segment->series_idx];
+	struct stoup_vol_fault fault = {.code = -EBADMSG,
+		.region = STOUP_VOL_REGION_BLOCK,
+		.block_idx = segment->block_idx,
+		.file_off = check->index->blocks[segment->block_idx].stored_off};
+
+	snprintf(fault.what, sizeof(fault.what), "record %" PRIu64 " of series %.80s: %s",
+		segment->ordinal + record_idx, series->name, what);
+	report(check, &fault);
+}
+
+/* ---- padding --------------------------------------------------------------------------------- */
+
+static void pad_check(struct check *check, uint64_t off, uint64_t len)
+{
+	uint8_t bytes[PAD_CHUNK_LEN];
+	struct stoup_vol_fault fault = {.code = -EBADMSG, .region = STOUP_VOL_REGION_PADDING};
+
+	while (len > 0) {
+		size_t n = len < sizeof(bytes) ? (size_t)len : sizeof(bytes), i;
+		int rc = stoup_file_read(check->fd, bytes, n, off);
+
+		for (i = 0; rc == 0 && i < n && bytes[i] == 0; i++)
+			;
+		if (rc == 0 && i == n) {
+			off += n;
+			len -= n;
+			continue;
+		}
+		fault.file_off = rc == 0 ? off + i : off;
+		if (rc == 0)
+			snprintf(fault.what, sizeof(fault.what),
+				"byte is 0x%02x but should be zero", bytes[i]);
+		else
+			snprintf(fault.what, sizeof(fault.what), "reading failed: %s",
+				strerror(-rc));
+		report(check, &fault);
+		return;
+	}
+}
+
+static void padding_check(struct check *check)
+{
+	uint64_t off, len;
+	uint32_t i;
+
+	for (i = 0; stoup_vol_padding(check->index, i, &off, &len) == 1; i++)
+		pad_check(check, off, len);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------- */
+
+/* Keys of one segment of the decoded block. */
+static void segment_check(struct check *check, uint32_t segment_idx)
+{
+	const struct stoup_vol_segment *segment = &check->index->segments[segment_idx];
+	const struct stoup_vol_series *series = &check->index->series[segment->series_idx];
+	const struct stoup_vol_schema *schema = &check->index->schemas[series->schema_idx];
+	const uint8_t *record = check->raw + segment->raw_off + schema->key_off;
+	int keep = (series->flags & STOUP_VOL_SERIES_KEEP_ORDER) != 0;
+	int64_t key, max = segment->first_key;
+	uint32_t i;
+
+	for (i = 0; i < segment->record_cnt; i++, record += schema->stride) {
+		memcpy(&key, record, sizeof(key));
+		if (i == 0 && (keep ? key > max : key != max)) {
+			report_segment(
+				check, segment_idx, 0, "its key is not the segment's first key");
+			return;
+		}
+		if (key < max && !keep) {
+			report_segment(check, segment_idx, i, "its key is below the one before");
+			return;
+		}
+		max = key > max ? key : max;
+	}
+	if (max != segment->last_key)
+		report_segment(check, segment_idx, segment->record_cnt - 1,
+			"its key is not the segment's last key");
+}
+
+/* Check one block; *at is the place in check->order of its first segment. */
+static void block_check(struct check *check, uint32_t block_idx, uint32_t *at)
+{
+	const struct stoup_vol_index *index = check->index;
+	struct stoup_vol_fault fault;
+	int rc = stoup_volume_block_read(check->fd, index, block_idx, check->stored, &fault);
+
+	if (rc == 0)
+		rc = stoup_vol_block_decode(
+			index, block_idx, check->stored, check->raw, check->scratch, &fault);
+	if (rc < 0)
+		report(check, &fault);
+	for (; *at < index->segment_cnt; (*at)++) {
+		uint32_t segment_idx = check->order[*at];
+
+		if (index->segments[segment_idx].block_idx != block_idx)
+			break;
+		if (rc == 0)
+			segment_check(check, segment_idx);
+	}
+}
+
+static void blocks_check(struct check *check)
+{
+	struct verify *verify = check->verify;
+	uint32_t i, at = 0;
+
+	for (i = 0; i < check->index->block_cnt; i++) {
+		block_check(check, i, &at);
+		stoup_progress_step(&verify->progress,
+			verify->done_len + check->index->blocks[i].stored_off, 0);
+	}
+	verify->block_cnt += check->index->block_cnt;
+}
+
+/* ---- volumes --------------------------------------------------------------------------------- */
+
+static int order_cmp(const void *a, const void *b, void *arg)
+{
+	const struct stoup_vol_index *index = arg;
+	const uint32_t *ia = a, *ib = b;
+	uint32_t ba = index->segments[*ia].block_idx, bb = index->segments[*ib].block_idx;
+
+	if (ba != bb)
+		return ba < bb ? -1 : 1;
+	return *ia < *ib ? -1 : *ia > *ib;
+}
+
+static int check_init(struct check *check)
+{
+	const struct stoup_vol_index *index = check->index;
+	size_t stored_len = 1, raw_len = 1, scratch_len = stoup_block_scratch_len();
+	/* qsort_r has no const for its context, and only hands it on. */
+	union {
+		const struct stoup_vol_index *in;
+		void *out;
+	} context = {.in = index};
+	uint32_t i;
+
+	for (i = 0; i < index->block_cnt; i++) {
+		const struct stoup_vol_block *block = &index->blocks[i];
+
+		stored_len = block->stored_len > stored_len ? block->stored_len : stored_len;
+		raw_len = block->raw_len > raw_len ? block->raw_len : raw_len;
+	}
+	check->stored = malloc(stored_len);
+	check->raw = malloc(raw_len);
+	check->scratch = aligned_alloc(64, (scratch_len + 63) / 64 * 64 + 64);
+	check->order = calloc(index->segment_cnt + 1u, sizeof(*check->order));
+	if (!check->stored || !check->raw || !check->scratch || !check->order)
+		return -ENOMEM;
+	for (i = 0; i < index->segment_cnt; i++)
+		check->order[i] = i;
+	qsort_r(check->order, index->segment_cnt, sizeof(*check->order), order_cmp, context.out);
+	return 0;
+}
+
+static void check_fini(struct check *check)
+{
+	free(check->stored);
+	free(check->raw);
+	free(check->scratch);
+	free(check->order);
+}
+
+static void volume_verify(
+	struct verify *verify, const char *path, int fd, const struct stoup_vol_index *index)
+{
+	struct check check = {.verify = verify, .path = path, .fd = fd, .index = index};
+	char len[STOUP_SIZE_TEXT_CAP];
+
+	verify->volume_cnt++;
+	if (check_init(&check) < 0) {
+		printf("%s: no memory to check it\n", path);
+		check.fault_cnt++;
+	} else {
+		padding_check(&check);
+		blocks_check(&check);
+	}
+	check_fini(&check);
+	verify->fault_cnt += check.fault_cnt;
+	verify->done_len += index->file_len;
+	if (verify->quiet || check.fault_cnt > 0)
+		return;
+	stoup_size_format(index->file_len, len);
+	stoup_progress_end(&verify->progress);
+	printf("%s: good (%" PRIu32 " series, %" PRIu32 " blocks, %s)\n", path, index->series_cnt,
+		index->block_cnt, len);
+}
+
+static void file_verify(struct verify *verify, const char *path, int fd, uint64_t file_len)
+{
+	struct stoup_vol_index *index = NULL;
+	struct stoup_vol_fault fault;
+	struct check check = {.verify = verify, .path = path};
+
+	if (stoup_volume_index_read(fd, file_len, &index, &fault) < 0) {
+		report(&check, &fault);
+		verify->volume_cnt++;
+		verify->fault_cnt++;
+		return;
+	}
+	stoup_progress_begin(&verify->progress, path, file_len, verify->quiet);
+	verify->done_len = 0;
+	volume_verify(verify, path, fd, index);
+	stoup_progress_end(&verify->progress);
+	stoup_vol_index_destroy(index);
+}
+
+static int store_verify(struct verify *verify, const char *path, struct stoup_error *err)
+{
+	struct stoup_store *store;
+	uint64_t total = 0;
+	uint32_t i;
+	int rc = stoup_store_open(path, &store, err);
+
+	if (rc < 0)
+		return rc;
+	for (i = 0; i < store->volume_cnt; i++)
+		total += store->volumes[i]->file_len;
+	stoup_progress_begin(&verify->progress, path, total, verify->quiet);
+	verify->done_len = 0;
+	for (i = 0; i < store->fault_cnt; i++)
+		printf("%s\n", store->faults[i].text);
+	verify->fault_cnt += store->fault_cnt;
+	verify->volume_cnt += store->fault_cnt;
+	for (i = 0; i < store->volume_cnt; i++)
+		volume_verify(verify, store->volumes[i]->path, store->volumes[i]->fd,
+			store->volumes[i]->index);
+	stoup_progress_end(&verify->progress);
+	for (i = 0; i < store->stale_cnt && !verify->quiet; i++)
+		printf("%s/%s: superseded, not checked; the next ingest removes it\n", store->path,
+			store->stale[i]);
+	stoup_store_close(store);
+	return 0;
+}
+
+/* ---- command --------------------------------------------------------------------------------- */
+
+static int path_verify(struct verify *verify, const char *path, struct stoup_error *err)
+{
+	struct stat st;
+	int rc = 0, fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		rc = stoup_error_set(err, -errno, "%s: %s", path, strerror(errno));
+	else if (S_ISDIR(st.st_mode))
+		rc = store_verify(verify, path, err);
+	else if (S_ISREG(st.st_mode))
+		file_verify(verify, path, fd, (uint64_t)st.st_size);
+	else
+		rc = stoup_error_set(err, -EINVAL, "%s: neither a file nor a directory", path);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+int stoup_cmd_verify(int argc, char **argv)
+{
+	struct verify verify = {0};
+	struct stoup_error err;
+	int i, failed = 0, path_cnt = 0;
+
+	for (i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--help") == 0) {
+			fputs(usage_text, stdout);
+			return STOUP_EXIT_OK;
+		}
+		if (strcmp(argv[i], "--quiet") == 0) {
+			verify.quiet = 1;
+			continue;
+		}
+		if (argv[i][0] == '-') {
+			fprintf(stderr, "stoup verify: unknown option %s\n%s", argv[i], usage_text);
+			return STOUP_EXIT_USAGE;
+		}
+		path_cnt++;
+	}
+	if (path_cnt == 0) {
+		fprintf(stderr, "stoup verify: STORE or FILE is missing\n%s", usage_text);
+		return STOUP_EXIT_USAGE;
+	}
+	for (i = 1; i < argc; i++) {
+		if (argv[i][0] == '-' || path_verify(&verify, argv[i], &err) == 0)
+			continue;
+		fprintf(stderr, "stoup verify: %s\n", err.text);
+		failed = 1;
+	}
+	if (!verify.quiet)
+		printf("%" PRIu64 " volumes, %" PRIu64 " blocks, %" PRIu64 " faults\n",
+			verify.volume_cnt, verify.block_cnt, verify.fault_cnt);
+	return failed || verify.fault_cnt > 0 ? STOUP_EXIT_FAIL : STOUP_EXIT_OK;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import.c - the sink's front: options, series names, checks of keys and order, sums. */
+#include "producer/import.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "codec/volume.h"
+#include "producer/import_state.h"
+#include "shm/format.h"
+
+#define PROGRESS_RECORDS 65536u /* how often the clock is looked at */
+#define WHERE_CAP        112u
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int options_complete(struct stoup_import_options *options, struct stoup_error *err)
+{
+	if (options->block_len == 0)
+		options->block_len = STOUP_IMPORT_BLOCK_LEN;
+	if (options->volume_len == 0)
+		options->volume_len = STOUP_IMPORT_VOLUME_LEN;
+	if (options->memory_len == 0)
+		options->memory_len = STOUP_IMPORT_MEMORY_LEN;
+	if (options->block_len < STOUP_IMPORT_BLOCK_LEN_MIN ||
+		options->block_len > STOUP_IMPORT_BLOCK_LEN_MAX)
+		return stoup_error_set(err, -EINVAL,
+			"a block of %" PRIu32 " bytes: 64K to 2M are allowed", options->block_len);
+	if (options->memory_len < STOUP_IMPORT_MEMORY_LEN_MIN)
+		options->memory_len = STOUP_IMPORT_MEMORY_LEN_MIN;
+	if (options->memory_len > STOUP_IMPORT_MEMORY_LEN_MAX)
+		options->memory_len = STOUP_IMPORT_MEMORY_LEN_MAX;
+	if (options->order < STOUP_ORDER_REFUSE || options->order > STOUP_ORDER_KEEP)
+		return stoup_error_set(err, -EINVAL, "unknown order %d", options->order);
+	return 0;
+}
+
+int stoup_import_begin(const struct stoup_import_options *options, struct stoup_import **ret,
+	struct stoup_error *err)
+{
+	struct stoup_import *import = calloc(1, sizeof(*import));
+	int rc;
+
+	if (!import)
+		return stoup_error_set(err, -ENOMEM, "no memory for an import");
+	import->options = *options;
+	import->begin_ns = now_ns();
+	rc = options_complete(&import->options, err);
+	if (rc == 0)
+		rc = stoup_store_lock(options->store_path, &import->lock, err);
+	if (rc < 0)
+		goto out_destroy;
+	stoup_store_sweep(&import->lock);
+	rc = stoup_store_open(import->lock.path, &import->store, err);
+	if (rc == 0)
+		rc = stoup_import_arena_create(import, err);
+	if (rc == 0)
+		rc = stoup_spill_create(
+			import->lock.dir_fd, import->lock.path, &import->spill, err);
+	if (rc < 0)
+		goto out_destroy;
+	stoup_progress_begin(&import->progress, "reading", 0, options->quiet);
+	*ret = import;
+	return 0;
+out_destroy:
+	stoup_import_destroy(import);
+	return rc;
+}
+
+void stoup_import_destroy(struct stoup_import *import)
+{
+	if (!import)
+		return;
+	stoup_progress_end(&import->progress);
+	stoup_import_arena_destroy(import);
+	stoup_spill_destroy(import->spill);
+	stoup_import_series_fini(import);
+	stoup_store_close(import->store);
+	stoup_store_unlock(&import->lock, import->volume_cnt == 0 || !import->finished);
+	free(import->affected);
+	free(import->volumes);
+	free(import);
+}
+
+/* ---- series ---------------------------------------------------------------------------------- */
+
+int stoup_symbol_escape(const char *symbol, char *dst, size_t dst_cap)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	const unsigned char *p = (const unsigned char *)symbol;
+	size_t len = 0;
+
+	for (; *p; p++) {
+		int plain = *p >= 0x20 && *p != 0x7f && *p != '%' && *p != '/';
+
+		if (len + (plain ? 1 : 3) >= dst_cap)
+			return -ENAMETOOLONG;
+		if (plain) {
+			dst[len++] = (char)*p;
+			continue;
+		}
+		dst[len++] = '%';
+		dst[len++] = hex[*p >> 4];
+		dst[len++] = hex[*p & 15];
+	}
+	if (dst_cap == 0)
+		return -ENAMETOOLONG;
+	dst[len] = '\0';
+	return (int)len;
+}
+
+static int name_check(const char *name, struct stoup_error *err)
+{
+	size_t len = strlen(name), i;
+
+	if (len == 0)
+		return stoup_error_set(err, -EINVAL, "the name of the series is empty");
+	if (len >= STOUP_SERIES_NAME_CAP)
+		return stoup_error_set(err, -EINVAL,
+			"series '%.40s...': the name has %zu bytes; at most %d are allowed", name,
+			len, STOUP_SERIES_NAME_CAP - 1);
+	for (i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (c < 0x20 || c == 0x7f)
+			return stoup_error_set(err, -EINVAL,
+				"series '%.*s': a control byte (0x%02x) in the name", (int)i, name,
+				c);
+		if (c == '/' && (i == 0 || i + 1 == len || name[i - 1] == '/'))
+			return stoup_error_set(err, -EINVAL,
+				"series '%.100s': an empty part in the name (a '/' in a symbol is "
+				"written %%2F)",
+				name);
+	}
+	return 0;
+}
+
+int64_t stoup_import_series(struct stoup_import *import, const char *name,
+	const struct stoup_schema *schema, struct stoup_error *err)
+{
+	int rc = name_check(name, err);
+
+	return rc < 0 ? rc : stoup_import_series_add(import, name, schema, err);
+}
+
+/* ---- keys ------------------------------------------------------------------------------------ */
+
+int64_t stoup_import_key(const struct stoup_schema *schema, const void *record)
+{
+	int64_t key;
+
+	memcpy(&key, (const uint8_t *)record + schema->key_off, sizeof(key));
+	return key;
+}
+
+/* "FILE:LINE" or "FILE, offset N"; of a long path the end, which tells more. */
+static const char *where_text(const struct stoup_where *where, char dst[WHERE_CAP])
+{
+	const char *file = where && where->file ? where->file : "input", *cut = "";
+	size_t len = strlen(file);
+
+	if (len > 80) {
+		file += len - 77;
+		cut = "...";
+	}
+	if (!where)
+		snprintf(dst, WHERE_CAP, "%s", file);
+	else if (where->line > 0)
+		snprintf(dst, WHERE_CAP, "%s%s:%" PRIu64, cut, file, where->line);
+	else
+		snprintf(dst, WHERE_CAP, "%s%s, offset %" PRIu64, cut, file, where->file_off);
+	return dst;
+}
+
+static int key_check(const struct stoup_schema *schema, int64_t key, const void *record,
+	const struct stoup_where *where, struct stoup_error *err)
+{
+	char text[WHERE_CAP];
+
+	if (key <= 0 || key == INT64_MAX)
+		return stoup_error_set(err, -ERANGE,
+			"%s: key %" PRId64
+			" (%s) is no time after 1970: a record without a time can "
+			"not be placed",
+			where_text(where, text), key,
+			key == -1 || key == INT64_MAX ? "undefined" : "not positive");
+	if (stoup_import_key(schema, record) != key)
+		return stoup_error_set(err, -EINVAL,
+			"%s: key %" PRId64
+			" is not what the key field of schema '%s' holds (%" PRId64 ")",
+			where_text(where, text), key, schema->name,
+			stoup_import_key(schema, record));
+	return 0;
+}
+
+static int step_back_error(const struct stoup_import_series *series, int64_t key,
+	const struct stoup_where *where, struct stoup_error *err)
+{
+	char text[WHERE_CAP], now[STOUP_FORMAT_CAP], before[STOUP_FORMAT_CAP];
+
+	stoup_format_time(key, now);
+	stoup_format_time(series->prev_key, before);
+	return stoup_error_set(err, -EILSEQ,
+		"%s: %s is before %s of the record before it; --sort sorts, --order=keep keeps the "
+		"order (series %s)",
+		where_text(where, text), now, before, series->name);
+}
+
+/* Check and note the key's place in the order. Returns the effective key, or a negative errno. */
+static int64_t order_check(const struct stoup_import *import, struct stoup_import_series *series,
+	int64_t key, const struct stoup_where *where, struct stoup_error *err)
+{
+	int64_t effective = key;
+
+	if (series->record_cnt == 0)
+		return key;
+	if (key < series->prev_key) {
+		if (import->options.order == STOUP_ORDER_REFUSE)
+			return step_back_error(series, key, where, err);
+		series->step_back_cnt++;
+	}
+	if (import->options.order == STOUP_ORDER_KEEP && key < series->last_key)
+		effective = series->last_key;
+	return effective;
+}
+
+/* ---- sums ------------------------------------------------------------------------------------ */
+
+/* Widen an integer field by its type; both signs fit. */
+static stoup_int128 field_value(const struct stoup_field *field, const void *record)
+{
+	uint32_t len = stoup_type_len(field->type);
+	uint64_t bits = 0;
+	unsigned shift = 64 - 8 * len;
+
+	memcpy(&bits, (const uint8_t *)record + field->off, len);
+	switch (field->type) {
+	case STOUP_TYPE_I8:
+	case STOUP_TYPE_I16:
+	case STOUP_TYPE_I32:
+	case STOUP_TYPE_I64:
+		return (int64_t)(bits << shift) >> shift;
+	default:
+		return bits;
+	}
+}
+
+static void sums_add(const struct stoup_import_schema *schema, struct stoup_import_series *series,
+	const void *record)
+{
+	if (schema->price) {
+		if (stoup_field_is_null(schema->price, record))
+			series->null_cnt++;
+		else
+			series->price_sum += field_value(schema->price, record);
+	}
+	if (schema->volume && !stoup_field_is_null(schema->volume, record))
+		series->volume_sum += field_value(schema->volume, record);
+}
+
+/* ---- putting --------------------------------------------------------------------------------- */
+
+/* An overlap that is certain is refused at once, not after hours of reading. */
+static int overlap_early(
+	struct stoup_import *import, uint32_t series_idx, int64_t key, struct stoup_error *err)
+{
+	struct stoup_import_series *series = &import->series[series_idx];
+
+	if (series->record_cnt == 0 && !import->options.replace)
+		series->overlap_key = stoup_import_overlap_key(import, series_idx, key);
+	if (key <= series->overlap_key)
+		return 0;
+	return stoup_import_overlap_error(import, series_idx,
+		series->record_cnt && series->first_key < key ? series->first_key : key, key, err);
+}
+
+int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
+	const void *record, const struct stoup_where *where, struct stoup_error *err)
+{
+	struct stoup_import_series *series = &import->series[series_idx];
+	struct stoup_import_schema *schema = &import->schemas[series->schema_idx];
+	int64_t effective;
+	int rc = key_check(&schema->schema, key, record, where, err);
+
+	if (rc < 0)
+		return rc;
+	effective = order_check(import, series, key, where, err);
+	if (effective < 0)
+		return (int)effective;
+	rc = overlap_early(import, series_idx, effective, err);
+	if (rc == 0)
+		rc = stoup_import_arena_put(import, series_idx, effective, record, err);
+	if (rc < 0)
+		return rc;
+	if (series->record_cnt == 0 || effective < series->first_key)
+		series->first_key = effective;
+	if (series->record_cnt == 0 || effective > series->last_key)
+		series->last_key = effective;
+	series->prev_key = key;
+	series->record_cnt++;
+	schema->record_cnt++;
+	sums_add(schema, series, record);
+	import->record_cnt++;
+	import->record_len += schema->schema.stride;
+	if (import->record_cnt % PROGRESS_RECORDS == 0)
+		stoup_progress_step(&import->progress, import->record_len, import->record_cnt);
+	return 0;
+}
+
+int stoup_import_finish(struct stoup_import *import, struct stoup_error *err)
+{
+	int rc;
+
+	stoup_progress_end(&import->progress);
+	rc = stoup_import_arena_flush(import, err);
+	stoup_import_arena_destroy(import);
+	if (rc == 0)
+		rc = stoup_import_overlap_check(import, err);
+	if (rc == 0)
+		rc = stoup_import_write(import, err);
+	if (rc < 0)
+		return rc;
+	import->finished = 1;
+	stoup_store_sweep(&import->lock);
+	if (!import->options.quiet)
+		stoup_import_summary(import);
+	return 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import.h - where importers put records: the sink behind `stoup ingest`.
+ *
+ *      dbn.c, csv.c ... --series, put--> import --partition by series--> spill file
+ *                                                  |  finish
+ *                                                  v
+ *                                  blocks of one schema -> encoders -> volume(s) -> store
+ *
+ * An importer opens series and puts records in the order of its input; the sink partitions them by
+ * series through a temporary file (bounded memory, whatever the number of series), checks or makes
+ * the key order, fills blocks, encodes them on all cores and publishes the volumes when the
+ * importer has ended without an error. Nothing is visible in the store before that.
+ *
+ * Invariant: a record is stored byte for byte as it was put; a failed import leaves the store as
+ * it was.
+ *
+ * Concurrency: one import is used by one thread (it has worker threads of its own).
+ */
+#ifndef STOUP_PRODUCER_IMPORT_H
+#define STOUP_PRODUCER_IMPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include "codec/block.h"
+#include "shm/stoup_types.h"
+
+#define STOUP_ORDER_REFUSE 0 /* a step back in time is an error that names the row */
+#define STOUP_ORDER_SORT   1 /* stable sort by key */
+#define STOUP_ORDER_KEEP   2 /* record order stays; key = running maximum; steps back are counted */
+
+#define STOUP_SERIES_NAME_CAP 512 /* bytes with the NUL */
+
+struct stoup_import_options {
+	const char *store_path;
+	struct stoup_encoding encoding;
+	uint32_t block_len;  /* decoded bytes of a block, 64 KiB to 2 MiB; default 512 KiB */
+	uint64_t volume_len; /* decoded bytes per volume; default 4 GiB */
+	uint64_t memory_len; /* budget of partition buffers, bytes; default 64 MiB */
+	int order;           /* STOUP_ORDER_* */
+	int replace;         /* records of the new key range take the old ones' place */
+	int quiet;
+	uint32_t threads; /* encoders; 0 = one per core */
+};
+
+/* Where a record came from, for error texts: file name, and line (CSV, 1-based) or byte offset. */
+struct stoup_where {
+	const char *file;
+	uint64_t line;     /* 0: none */
+	uint64_t file_off; /* bytes into the decompressed stream */
+};
+
+struct stoup_import;
+
+int stoup_import_begin(const struct stoup_import_options *options, struct stoup_import **ret,
+	struct stoup_error *err);
+
+/* Open (or find) the series `name` of `schema` (copied). Returns its index (>= 0), or a negative
+ * errno: -EINVAL for a name that is empty, too long, or has control bytes or empty parts. */
+int64_t stoup_import_series(struct stoup_import *import, const char *name,
+	const struct stoup_schema *schema, struct stoup_error *err);
+
+/* Put one record of schema->stride bytes with its key (> 0). -ERANGE for a key that is not positive
+ * or undefined, -EILSEQ for one that steps back (order REFUSE), -ENOSPC, -EIO for the spill file.
+ */
+int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
+	const void *record, const struct stoup_where *where, struct stoup_error *err);
+
+/* Write and publish the volumes, print the summary. -EEXIST for an overlap with the store. */
+int stoup_import_finish(struct stoup_import *import, struct stoup_error *err);
+
+/* End an import, finished or not; NULL is allowed. An unfinished one leaves no trace. */
+void stoup_import_destroy(struct stoup_import *import);
+
+/* Escape a symbol for a series name: '%' and '/' and control bytes as %XX. Returns the length, or
+ * -ENAMETOOLONG. */
+int stoup_symbol_escape(const char *symbol, char *dst, size_t dst_cap);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* import_encode.c - a bounded, ordered queue of blocks and the threads that encode them. */
+#include "producer/import_encode.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include "codec/volume.h"
+
+enum {
+	SLOT_FREE,
+	SLOT_READY,
+	SLOT_DONE
+};
+
+struct stoup_encode {
+	struct stoup_encode_slot *slots;
+	uint32_t slot_cnt;
+	uint64_t next_seq;   /* submitted so far: the caller fills slot next_seq % slot_cnt */
+	uint64_t taken_seq;  /* taken by workers so far */
+	uint64_t oldest_seq; /* retired so far */
+	size_t stored_cap;
+	struct stoup_encoding encoding;
+	pthread_mutex_t mutex;
+	pthread_cond_t ready, done;
+	int stop;
+	pthread_t *threads;
+	uint32_t thread_cnt;
+};
+
+/* ---- workers --------------------------------------------------------------------------------- */
+
+static void slot_encode(
+	struct stoup_encode *encode, struct stoup_encoder *encoder, struct stoup_encode_slot *slot)
+{
+	if (!encoder) {
+		slot->rc = -ENOMEM;
+		return;
+	}
+	slot->raw_hash = stoup_vol_hash(slot->raw, slot->raw_len);
+	slot->rc = stoup_block_encode(encoder, slot->raw, slot->raw_len, slot->stored,
+		encode->stored_cap, &slot->stored_len, &slot->codec, &slot->transform);
+	if (slot->rc == 0)
+		slot->stored_hash = stoup_vol_hash(slot->stored, slot->stored_len);
+}
+
+static void *worker(void *arg)
+{
+	struct stoup_encode *encode = arg;
+	struct stoup_encoder *encoder = NULL;
+
+	if (stoup_encoder_create(&encode->encoding, &encoder) < 0)
+		encoder = NULL; /* each block then reports -ENOMEM */
+	pthread_mutex_lock(&encode->mutex);
+	for (;;) {
+		struct stoup_encode_slot *slot;
+
+		while (!encode->stop && encode->taken_seq == encode->next_seq)
+			pthread_cond_wait(&encode->ready, &encode->mutex);
+		if (encode->stop)
+			break;
+		slot = &encode->slots[encode->taken_seq++ % encode->slot_cnt];
+		pthread_mutex_unlock(&encode->mutex);
+		slot_encode(encode, encoder, slot);
+		pthread_mutex_lock(&encode->mutex);
+		slot->state = SLOT_DONE;
+		pthread_cond_signal(&encode->done);
+	}
+	pthread_mutex_unlock(&encode->mutex);
+	stoup_encoder_destroy(encoder);
+	return NULL;
+}
+
+static int threads_start(struct stoup_encode *encode, uint32_t cnt)
+{
+	sigset_t all, before;
+	int rc = 0;
+
+	/* Signals belong to the caller's thread. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (encode->thread_cnt < cnt && rc == 0) {
+		rc = -pthread_create(&encode->threads[encode->thread_cnt], NULL, worker, encode);
+		encode->thread_cnt += rc == 0;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return encode->thread_cnt > 0 ? 0 : rc;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int stoup_encode_create(const struct stoup_encoding *encoding, uint32_t threads, size_t raw_cap,
+	struct stoup_encode **ret)
+{
+	struct stoup_encode *encode = calloc(1, sizeof(*encode));
+	uint32_t i;
+	int rc = -ENOMEM;
+
+	if (!encode)
+		return rc;
+	pthread_mutex_init(&encode->mutex, NULL);
+	pthread_cond_init(&encode->ready, NULL);
+	pthread_cond_init(&encode->done, NULL);
+	encode->encoding = *encoding;
+	encode->stored_cap = stoup_block_encode_cap(raw_cap);
+	/* One per worker, one that the caller fills, one that waits. */
+	encode->slot_cnt = threads + 2;
+	encode->slots = calloc(encode->slot_cnt, sizeof(*encode->slots));
+	encode->threads = calloc(threads, sizeof(*encode->threads));
+	if (!encode->slots || !encode->threads)
+		goto out_destroy;
+	for (i = 0; i < encode->slot_cnt; i++) {
+		encode->slots[i].raw = malloc(raw_cap);
+		encode->slots[i].stored = malloc(encode->stored_cap);
+		if (!encode->slots[i].raw || !encode->slots[i].stored)
+			goto out_destroy;
+	}
+	rc = threads_start(encode, threads);
+	if (rc < 0)
+		goto out_destroy;
+	*ret = encode;
+	return 0;
+out_destroy:
+	stoup_encode_destroy(encode);
+	return rc;
+}
+
+void stoup_encode_destroy(struct stoup_encode *encode)
+{
+	uint32_t i;
+
+	if (!encode)
+		return;
+	pthread_mutex_lock(&encode->mutex);
+	encode->stop = 1;
+	pthread_cond_broadcast(&encode->ready);
+	pthread_mutex_unlock(&encode->mutex);
+	for (i = 0; i < encode->thread_cnt; i++)
+		pthread_join(encode->threads[i], NULL);
+	for (i = 0; encode->slots && i < encode->slot_cnt; i++) {
+		free(encode->slots[i].raw);
+		free(encode->slots[i].stored);
+		free(encode->slots[i].segments);
+	}
+	pthread_cond_destroy(&encode->ready);
+	pthread_cond_destroy(&encode->done);
+	pthread_mutex_destroy(&encode->mutex);
+	free(encode->slots);
+	free(encode->threads);
+	free(encode);
+}
+
+/* ---- the caller's side ----------------------------------------------------------------------- */
+
+struct stoup_encode_slot *stoup_encode_next(struct stoup_encode *encode)
+{
+	struct stoup_encode_slot *slot = &encode->slots[encode->next_seq % encode->slot_cnt];
+
+	if (encode->next_seq - encode->oldest_seq == encode->slot_cnt)
+		return NULL;
+	slot->raw_len = 0;
+	slot->segment_cnt = 0;
+	slot->rc = 0;
+	slot->state = SLOT_FREE;
+	return slot;
+}
+
+void stoup_encode_submit(struct stoup_encode *encode)
+{
+	pthread_mutex_lock(&encode->mutex);
+	encode->slots[encode->next_seq++ % encode->slot_cnt].state = SLOT_READY;
+	pthread_cond_signal(&encode->ready);
+	pthread_mutex_unlock(&encode->mutex);
+}
+
+struct stoup_encode_slot *stoup_encode_retire(struct stoup_encode *encode)
+{
+	struct stoup_encode_slot *slot = &encode->slots[encode->oldest_seq % encode->slot_cnt];
+
+	if (encode->oldest_seq == encode->next_seq)
+		return NULL;
+	pthread_mutex_lock(&encode->mutex);
+	while (slot->state != SLOT_DONE)
+		pthread_cond_wait(&encode->done, &encode->mutex);
+	pthread_mutex_unlock(&encode->mutex);
+	encode->oldest_seq++;
+	return slot;
+}

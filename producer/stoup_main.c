@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stoup_main.c - the `stoup` executable: a table of commands. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "producer/cmd.h"
+
+#ifndef STOUP_VERSION
+#define STOUP_VERSION "0.1.0"
+#endif
+
+struct command {
+	const char *name;
+	const char *line;
+	int (*run)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+	{"ingest", "add DBN or CSV files to a store", stoup_cmd_ingest},
+	{"ls", "list the series of a store", stoup_cmd_ls},
+	{"verify", "check every byte of a store or a volume", stoup_cmd_verify},
+	{"cat", "print records of a store or a pool", stoup_cmd_cat},
+	{"stat", "show a pool's counters and consumers", stoup_cmd_stat},
+	{"holders", "show who holds leases, and since when", stoup_cmd_holders},
+};
+
+#define COMMAND_CNT (sizeof(commands) / sizeof(commands[0]))
+
+static const struct command *command_find(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < COMMAND_CNT; i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static void usage(FILE *out)
+{
+	size_t i;
+
+	fprintf(out, "usage: stoup COMMAND [options] [arguments]\n\n");
+	for (i = 0; i < COMMAND_CNT; i++)
+		fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].line);
+	fprintf(out, "\n`stoup help COMMAND` tells its options; the daemon is stoupd(8).\n");
+}
+
+static int help(const char *name)
+{
+	const struct command *command = name ? command_find(name) : NULL;
+	char option[] = "--help", *argv[3] = {NULL, option, NULL};
+
+	if (!name) {
+		usage(stdout);
+		return STOUP_EXIT_OK;
+	}
+	if (!command) {
+		fprintf(stderr, "stoup: there is no command '%s'\n\n", name);
+		usage(stderr);
+		return STOUP_EXIT_USAGE;
+	}
+	argv[0] = strdup(command->name);
+	if (!argv[0])
+		return STOUP_EXIT_FAIL;
+	command->run(2, argv);
+	free(argv[0]);
+	return STOUP_EXIT_OK;
+}
+
+/* Results that could not be written are no success: a full disk behind a pipe must be seen. */
+static int finish(int status)
+{
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		perror("stoup: writing the output failed");
+		return status == STOUP_EXIT_OK ? STOUP_EXIT_FAIL : status;
+	}
+	return status;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		usage(stderr);
+		return STOUP_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "version") == 0) {
+		printf("stoup %s\n", STOUP_VERSION);
+		return finish(STOUP_EXIT_OK);
+	}
+	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||
+		strcmp(argv[1], "-h") == 0)
+		return finish(help(argc > 2 ? argv[2] : NULL));
+	command = command_find(argv[1]);
+	if (!command) {
+		fprintf(stderr, "stoup: there is no command '%s'\n\n", argv[1]);
+		usage(stderr);
+		return STOUP_EXIT_USAGE;
+	}
+	return finish(command->run(argc - 1, argv + 1));
+}
