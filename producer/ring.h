@@ -52,10 +52,10 @@
 
 #include <stdint.h>
 
-#define STOUP_RING_PAGE_LEN	4096u
+#define STOUP_RING_PAGE_LEN     4096u
 #define STOUP_RING_CONSUMER_CAP 256u
-#define STOUP_RING_IDX_NONE	UINT32_MAX
-#define STOUP_RING_USE_UNKNOWN	UINT64_MAX /* next_use: no known cursor is on its way */
+#define STOUP_RING_IDX_NONE     UINT32_MAX
+#define STOUP_RING_USE_UNKNOWN  UINT64_MAX /* next_use: no known cursor is on its way */
 
 /* Extents that one plan weighs before it settles for the cheapest window: a plan stays below ten
  * microseconds or so, and pools of up to that many extents are judged as a whole. */
@@ -63,7 +63,7 @@
 
 /* Read-ahead nobody has read yet may fill this part of the region (1/N), and a pool of fewer than
  * this many largest extents gets none: it would crowd out what is being read. */
-#define STOUP_RING_UNREAD_PART	   4u
+#define STOUP_RING_UNREAD_PART     4u
 #define STOUP_RING_READAHEAD_FLOOR 8u
 
 struct stoup_ring;
@@ -74,9 +74,9 @@ enum stoup_ring_class {
 };
 
 enum stoup_ring_outcome {
-	STOUP_RING_FIT,	  /* plan.idx, plan.off, plan.len: yours, in state LOADING */
+	STOUP_RING_FIT,   /* plan.idx, plan.off, plan.len: yours, in state LOADING */
 	STOUP_RING_EVICT, /* plan.evict[0..evict_cnt): find out who may go, tell, and ask again */
-	STOUP_RING_NONE	  /* nothing evictable now; read-ahead: not now, or over its limit */
+	STOUP_RING_NONE   /* nothing evictable now; read-ahead: not now, or over its limit */
 };
 
 enum stoup_ring_state {
@@ -101,28 +101,28 @@ struct stoup_ring_config {
 };
 
 struct stoup_ring_plan {
-	uint32_t idx;	       /* FIT: the buffer index, stable while the extent lives */
+	uint32_t idx;          /* FIT: the buffer index, stable while the extent lives */
 	uint32_t evict_cnt;    /* EVICT: how many */
-	uint64_t off;	       /* FIT: bytes from the start of the region */
-	uint64_t len;	       /* FIT: bytes, the request rounded up to pages */
+	uint64_t off;          /* FIT: bytes from the start of the region */
+	uint64_t len;          /* FIT: bytes, the request rounded up to pages */
 	const uint32_t *evict; /* EVICT: the ring's memory, valid until the next plan or claim */
 };
 
 /* All counts are totals since creation. */
 struct stoup_ring_counters {
-	uint64_t alloc_cnt;	    /* extents given out */
-	uint64_t alloc_len;	    /* bytes given out: the ring's clock */
-	uint64_t evict_cnt;	    /* buffers evicted */
-	uint64_t evict_len;	    /* bytes evicted */
-	uint64_t plan_cnt;	    /* plans that asked for evictions */
-	uint64_t kept_cnt;	    /* candidates that turned out leased */
-	uint64_t look_cnt;	    /* extents weighed by all plans */
-	uint64_t pass_cnt;	    /* times that the hand went round */
-	uint64_t none_cnt;	    /* demands that found nothing evictable */
-	uint64_t readahead_cnt;	    /* extents given to read-ahead */
+	uint64_t alloc_cnt;         /* extents given out */
+	uint64_t alloc_len;         /* bytes given out: the ring's clock */
+	uint64_t evict_cnt;         /* buffers evicted */
+	uint64_t evict_len;         /* bytes evicted */
+	uint64_t plan_cnt;          /* plans that asked for evictions */
+	uint64_t kept_cnt;          /* candidates that turned out leased */
+	uint64_t look_cnt;          /* extents weighed by all plans */
+	uint64_t pass_cnt;          /* times that the hand went round */
+	uint64_t none_cnt;          /* demands that found nothing evictable */
+	uint64_t readahead_cnt;     /* extents given to read-ahead */
 	uint64_t readahead_refused; /* turned away: over the limit, or nothing cheap enough */
 	uint64_t readahead_wasted;  /* read ahead and evicted unread */
-	uint64_t claim_cnt;	    /* claims begun */
+	uint64_t claim_cnt;         /* claims begun */
 	uint64_t claim_taken_cnt;   /* claims that got their extent */
 	uint64_t claim_drain_cnt;   /* buffers drained for claims */
 };
@@ -147,11 +147,11 @@ struct stoup_ring_usage {
 struct stoup_ring_extent {
 	uint64_t off;
 	uint64_t len;
-	uint32_t idx;	   /* STOUP_RING_IDX_NONE: free or reserved */
-	uint32_t refs;	   /* leases as last seen */
+	uint32_t idx;      /* STOUP_RING_IDX_NONE: free or reserved */
+	uint32_t refs;     /* leases as last seen */
 	uint32_t used_cnt; /* distinct consumers that used it since it was loaded */
 	enum stoup_ring_state state;
-	uint8_t heat;	/* turnovers that its re-use is worth, 0 to 3 */
+	uint8_t heat;   /* turnovers that its re-use is worth, 0 to 3 */
 	uint8_t unread; /* 1: read ahead and not read */
 	uint8_t pins;
 };

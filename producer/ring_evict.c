@@ -17,7 +17,7 @@
 
 #include "producer/ring_impl.h"
 
-#define BLOCKED	      UINT32_MAX
+#define BLOCKED       UINT32_MAX
 #define WEIGHT_UNIT   256u
 #define WEIGHT_UNREAD (UINT32_C(1) << 16) /* above all others */
 

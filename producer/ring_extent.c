@@ -273,7 +273,7 @@ void stoup_extent_release(struct stoup_ring *ring, uint32_t idx)
 	n->off = b->off;
 	n->len = b->len;
 	n->state = b->off >= ring->claim.off && b->off < ring->claim.end ? STOUP_RING_RESERVED
-									 : STOUP_RING_FREE;
+	                                                                 : STOUP_RING_FREE;
 	list_replace(ring, id, idx);
 	spare_push(ring, &ring->spare_buf, idx);
 	ring->spare_buf_cnt++;

@@ -22,7 +22,7 @@
 #define STOUP_NODE_NONE UINT32_MAX
 
 /* Pages are below 2^32: 7 bins for 1 to 7 pages, then 8 for each power of two. */
-#define STOUP_BIN_CNT	   240u
+#define STOUP_BIN_CNT      240u
 #define STOUP_BIN_WORD_CNT 4u
 
 /* A claim puts two more borders between free extents than buffers do; two spare for splits. */
@@ -36,7 +36,7 @@ struct stoup_node {
 	uint32_t bin_prev; /* FREE only; a spare node: bin_next chains it */
 	uint32_t bin_next;
 	uint32_t weight; /* scratch of the window search */
-	uint8_t state;	 /* enum stoup_ring_state */
+	uint8_t state;   /* enum stoup_ring_state */
 	uint8_t zero[3];
 };
 
@@ -56,7 +56,7 @@ _Static_assert(sizeof(struct stoup_ring_buf) == 64, "one cache line per buffer")
 
 struct stoup_ring_claim {
 	uint64_t off;
-	uint64_t end;	   /* 0: no claim */
+	uint64_t end;      /* 0: no claim */
 	uint64_t need_len; /* what the claimant gets */
 	uint64_t free_len; /* reserved bytes so far */
 	uint32_t node; /* the reserved node that changed last: the whole window once that is free */

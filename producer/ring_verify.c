@@ -100,7 +100,7 @@ static const char *verify_list(const struct stoup_ring *ring, struct recount *c)
 		if (n->off != c->end || !n->len || n->len % STOUP_RING_PAGE_LEN)
 			return "extents leave a gap, overlap or are no whole pages";
 		broken = id < ring->config.buffer_cap ? verify_buffer(ring, id, c)
-						      : verify_gap(ring, id, c);
+		                                      : verify_gap(ring, id, c);
 		if (broken)
 			return broken;
 		c->end += n->len;

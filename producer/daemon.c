@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon.c - start and stop of stoupd: lock, stores, memory, threads, socket, announcement.
+ *
+ *      lock --> stale names away --> stores --> control, data reserved and touched --> reader, workers
+ *           --> catalogs --> socket --> announce (magic last) --> conductor --> STOPPED, names away
+ *
+ * If it dies before the announcement: nothing was promised; the names go with the next start under the
+ * lock. If it dies later: the control object stays as a witness, everything else is unnamed.
+ */
+#include "producer/daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#ifndef STOUP_VERSION
+#define STOUP_VERSION "0.1.0"
+#endif
+
+#define POOL_LEN_DEFAULT                                                                           \
+	(UINT64_C(512) << 20) /* when --size is not given; the automatic daemon: 128 MiB */
+#define POOL_LEN_AUTO  (UINT64_C(128) << 20)
+#define POOL_LEN_MIN   (UINT64_C(64) << 10) /* sixteen pages: below that nothing of use fits */
+#define EXTENT_TYPICAL (UINT64_C(32) << 10) /* buffers are planned for pools of extents this long */
+#define HUGE_LEN       (UINT64_C(2) << 20)
+
+/* ---- the lock --------------------------------------------------------------------------------- */
+
+/* A directory of ours: made with `mode` when absent; another's or a link is refused. */
+static int own_dir(const char *path, mode_t mode, struct stoup_error *err)
+{
+	struct stat st;
+
+	if (mkdir(path, mode) < 0 && errno != EEXIST)
+		return stoup_error_set(err, -errno, "mkdir %s: %s", path, strerror(errno));
+	if (lstat(path, &st) < 0)
+		return stoup_error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0022))
+		return stoup_error_set(err, -EPERM,
+			"%s must be a directory of uid %u that nobody else can write; mend: rm or "
+			"chown it",
+			path, (unsigned int)geteuid());
+	return 0;
+}
+
+static int find_paths(struct stoup_daemon *d, struct stoup_error *err)
+{
+	/* The automatic daemon is one user's own: its socket is nobody else's business. */
+	uint32_t which = geteuid() == 0 && !d->opt.automatic ? 1 : 0;
+	char dir[96];
+	int rc = -ENAMETOOLONG;
+
+	if (stoup_runtime_dir(which, dir, sizeof(dir)) == 0)
+		rc = own_dir(dir, which == 1 ? 0755 : 0700, err);
+	if (rc < 0 && which == 1 && stoup_runtime_dir(0, dir, sizeof(dir)) == 0)
+		rc = own_dir(dir, 0700, err);
+	if (rc < 0)
+		return rc;
+	/* At most 48 bytes of name behind at most 95 of directory. */
+	snprintf(d->sock_path, sizeof(d->sock_path), "%.70s/%s.sock", dir, d->opt.pool);
+	snprintf(d->lock_path, sizeof(d->lock_path), "%.70s/%s.lock", dir, d->opt.pool);
+	return strlen(dir) <= 70 ? 0
+	                         : stoup_error_set(err, -ENAMETOOLONG, "%s: path too long", dir);
+}
+
+static int take_lock(struct stoup_daemon *d, struct stoup_error *err)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char text[32] = {0};
+
+	d->lock_fd = open(d->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (d->lock_fd < 0)
+		return stoup_error_set(err, -errno, "%s: %s", d->lock_path, strerror(errno));
+	/* Held by the open file description: no other process can release it, and death does. */
+	if (fcntl(d->lock_fd, F_OFD_SETLK, &lock) < 0) {
+		ssize_t len = pread(d->lock_fd, text, sizeof(text) - 1, 0);
+
+		for (ssize_t i = 0; i < len; i++)
+			if (text[i] == '\n')
+				text[i] = 0;
+		return stoup_error_set(err, -EEXIST,
+			"pool '%s' is served already by process %s; mend: another --pool name, or "
+			"stop it: kill %s",
+			d->opt.pool, text, text);
+	}
+	snprintf(text, sizeof(text), "%d\n", (int)getpid());
+	if (ftruncate(d->lock_fd, 0) < 0 || pwrite(d->lock_fd, text, strlen(text), 0) < 0)
+		return stoup_error_set(err, -errno, "%s: %s", d->lock_path, strerror(errno));
+	return 0;
+}
+
+static int find_group(struct stoup_daemon *d, struct stoup_error *err)
+{
+	const char *name = d->opt.group ? d->opt.group : "stoup";
+	const struct group *group = getgrnam(name);
+
+	d->group_gid = (gid_t)-1;
+	if (!group)
+		return d->opt.group ? stoup_error_set(err, -ENOENT,
+					      "there is no group '%s'; mend: groupadd --system %s",
+					      name, name)
+		                    : 0;
+	/* The group stoup admits by default where the administrator made it; only for the system's pools. */
+	if (!d->opt.group && geteuid() != 0)
+		return 0;
+	d->group_gid = group->gr_gid;
+	snprintf(d->group_name, sizeof(d->group_name), "%s", name);
+	return 0;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+static int size_pool(struct stoup_daemon *d, uint64_t *ret, struct stoup_error *err)
+{
+	uint64_t cap = d->opt.automatic ? POOL_LEN_AUTO : POOL_LEN_DEFAULT;
+	uint64_t len = d->opt.pool_len;
+	uint64_t least = POOL_LEN_MIN;
+
+	if (len == 0) {
+		/* Room for everything and a free reserve, or the default; never below what serves at all. */
+		len = stoup_volumes_raw_len(d);
+		len += len / 16;
+		if (len > cap)
+			len = cap;
+		if (len < (uint64_t)d->block_len_max * 8)
+			len = (uint64_t)d->block_len_max * 8;
+		len = (len + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
+	}
+	len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
+	if (len < least)
+		return stoup_error_set(err, -EINVAL,
+			"--size %llu is too small: at least %llu bytes", (unsigned long long)len,
+			(unsigned long long)least);
+	*ret = len;
+	return 0;
+}
+
+static uint32_t core_cnt(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
+}
+
+static int make_control(struct stoup_daemon *d, struct stoup_error *err)
+{
+	struct stoup_control_config config = {.consumer_cap = d->opt.consumer_cap,
+		.cell_cap = d->opt.cell_cap,
+		.buffer_cap = d->buffer_cap,
+		.volume_cap = d->volume_cnt ? d->volume_cnt : 1};
+	int rc;
+
+	/* Always POSIX and named: monitors must find it when the daemon hangs or is dead. */
+	rc = stoup_region_create(&d->control_region, STOUP_BACKING_POSIX, d->control_name, 0640,
+		stoup_control_footprint(&config), 0, 1, 1, err);
+	if (rc < 0)
+		return rc;
+	if (d->group_gid != (gid_t)-1 && fchown(d->control_region.fd, (uid_t)-1, d->group_gid) < 0)
+		return stoup_error_set(err, -errno, "giving the control object to group '%s': %s",
+			d->group_name, strerror(errno));
+	d->control = d->control_region.base;
+	stoup_control_format(d->control, &config);
+	d->counters = stoup_control_counters(d->control);
+	d->table = stoup_control_buffers(d->control);
+	return 0;
+}
+
+static void copy_tail(char *dst, size_t cap, const char *src)
+{
+	size_t len = strlen(src);
+
+	snprintf(dst, cap, "%s", len < cap ? src : src + len - (cap - 1));
+}
+
+/* Everything of the superblock that never changes; the magic comes with the announcement. */
+static void fill_control(struct stoup_daemon *d)
+{
+	static const char *const backings[] = {"posix", "memfd", "hugetlb"};
+	struct stoup_control *c = d->control;
+	uint64_t share = d->data_region.len / 4;
+	struct timespec ts;
+
+	while (getrandom(c->instance, sizeof(c->instance), 0) != (ssize_t)sizeof(c->instance))
+		;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	c->created_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	c->daemon_pid = (uint32_t)getpid();
+	c->daemon_start = stoup_process_start((uint32_t)getpid());
+	c->uid = (uint32_t)d->uid;
+	c->data_len = d->data_region.len;
+	c->block_len_max = (uint32_t)(d->data_region.len / STOUP_POOL_PART < UINT32_MAX
+					      ? d->data_region.len / STOUP_POOL_PART
+					      : UINT32_MAX);
+	/* At least one largest block, or nothing could be read. */
+	if (share < d->block_len_max)
+		share = d->block_len_max;
+	c->lease_bytes_cap = d->opt.lease_bytes_cap ? d->opt.lease_bytes_cap : share;
+	c->ahead_bytes_cap = d->data_region.len / STOUP_RING_UNREAD_PART;
+	c->request_timeout_ns = d->opt.request_timeout_ns;
+	snprintf(c->pool_name, sizeof(c->pool_name), "%s", d->opt.pool);
+	copy_tail(
+		c->store_path, sizeof(c->store_path), d->opt.store_cnt ? d->opt.store_path[0] : "");
+	snprintf(c->backing, sizeof(c->backing), "%s", backings[d->opt.backing]);
+	snprintf(c->version, sizeof(c->version), "%s", STOUP_VERSION);
+}
+
+static int make_memory(struct stoup_daemon *d, struct stoup_error *err)
+{
+	uint64_t len = 0, cnt;
+	char name[128];
+	int rc;
+
+	rc = size_pool(d, &len, err);
+	if (rc < 0)
+		return rc;
+	cnt = len / EXTENT_TYPICAL;
+	d->buffer_cap = (uint32_t)(cnt < 64 ? 64 : cnt > STOUP_BUFFER_CAP ? STOUP_BUFFER_CAP : cnt);
+	rc = make_control(d, err);
+	if (rc < 0)
+		return rc;
+	snprintf(name, sizeof(name), "/stoup.%u.%s.data", (unsigned int)d->uid, d->opt.pool);
+	rc = stoup_region_create(
+		&d->data_region, d->opt.backing, name, 0600, len, 1, 1, core_cnt(), err);
+	if (rc < 0)
+		return rc;
+	fill_control(d);
+	d->control->huge_len = d->data_region.huge_len;
+	snprintf(d->control->huge_reason, sizeof(d->control->huge_reason), "%s",
+		d->data_region.huge_reason);
+	return 0;
+}
+
+static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
+{
+	uint32_t waiter_cap = d->opt.consumer_cap * STOUP_SLOT_CNT;
+	struct stoup_ring_config config = {.region_len = d->data_region.len,
+		.largest_len = d->block_len_max ? d->block_len_max : STOUP_OS_PAGE_LEN,
+		.buffer_cap = d->buffer_cap,
+		.reserve_len = UINT64_MAX,
+		.next_use = stoup_evict_next_use,
+		.next_use_arg = d};
+	int rc;
+
+	/* Blocks too large for this pool are refused one by one; the ring never sees them. */
+	if (config.largest_len > d->control->block_len_max)
+		config.largest_len = d->control->block_len_max;
+	d->load_cap = waiter_cap + STOUP_AHEAD_QUEUE_CAP;
+	d->buffers = calloc(d->buffer_cap, sizeof(d->buffers[0]));
+	d->refs = calloc(d->buffer_cap, sizeof(d->refs[0]));
+	d->leased = calloc(d->buffer_cap, sizeof(d->leased[0]));
+	d->consumers = calloc(d->opt.consumer_cap, sizeof(d->consumers[0]));
+	d->loads = calloc(d->load_cap, sizeof(d->loads[0]));
+	d->waiters = calloc(waiter_cap, sizeof(d->waiters[0]));
+	if (!d->buffers || !d->refs || !d->leased || !d->consumers || !d->loads || !d->waiters)
+		return stoup_error_set(err, -ENOMEM, "out of memory for the tables of the pool");
+	for (uint32_t i = 0; i < d->buffer_cap; i++)
+		d->buffers[i].gen = 1;
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
+		d->consumers[i].seen = calloc(d->opt.cell_cap, sizeof(d->consumers[i].seen[0]));
+		if (!d->consumers[i].seen)
+			return stoup_error_set(
+				err, -ENOMEM, "out of memory for the tables of the pool");
+	}
+	rc = stoup_ring_create(&config, &d->ring);
+	if (rc < 0)
+		return stoup_error_set(err, rc, "the ring could not be made: %s", strerror(-rc));
+	stoup_requests_init(d);
+	return 0;
+}
+
+/* ---- threads and reading ---------------------------------------------------------------------- */
+
+static size_t stored_len_max(const struct stoup_daemon *d)
+{
+	size_t max = STOUP_OS_PAGE_LEN;
+
+	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
+		for (uint32_t v = 0; v < d->stores[i]->volume_cnt; v++) {
+			const struct stoup_vol_index *index = d->stores[i]->volumes[v]->index;
+
+			for (uint32_t b = 0; b < index->block_cnt; b++)
+				if (index->blocks[b].stored_len > max)
+					max = index->blocks[b].stored_len;
+		}
+	return max;
+}
+
+static int make_engines(struct stoup_daemon *d, struct stoup_error *err)
+{
+	uint32_t depth = d->opt.reader.depth ? d->opt.reader.depth : STOUP_READER_DEPTH_DEFAULT;
+	struct stoup_staging_options staging = {
+		.slot_cnt = depth, .stored_len_cap = stored_len_max(d)};
+	struct stoup_decode_options decode = {
+		.thread_cnt = d->opt.decode_threads, .job_cap = depth + 1};
+	int rc;
+
+	rc = stoup_staging_create(&staging, &d->staging, err);
+	if (rc < 0)
+		return rc;
+	d->opt.reader.depth = depth;
+	d->opt.reader.staging = d->staging;
+	d->opt.reader.file_cap = d->volume_cnt ? d->volume_cnt : 1;
+	rc = stoup_reader_create(&d->opt.reader, &d->reader, err);
+	if (rc < 0)
+		return rc;
+	rc = stoup_decode_create(&decode, &d->decode, err);
+	if (rc < 0)
+		return rc;
+	d->control->decode_threads = stoup_decode_thread_cnt(d->decode);
+	d->control->reader_depth = stoup_reader_depth(d->reader);
+	return 0;
+}
+
+static void describe_reader(struct stoup_daemon *d)
+{
+	struct stoup_control *c = d->control;
+	const char *direct = stoup_reader_direct_reason(d->reader);
+
+	snprintf(c->reader_kind, sizeof(c->reader_kind), "%s", stoup_reader_kind(d->reader));
+	snprintf(c->reader_reason, sizeof(c->reader_reason), "%s%s%s",
+		stoup_reader_reason(d->reader), direct[0] ? "; buffered reads: " : "", direct);
+}
+
+static int make_loop(struct stoup_daemon *d, struct stoup_error *err)
+{
+	sigset_t set;
+	int rc;
+
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (d->epoll_fd < 0)
+		return stoup_error_set(err, -errno, "epoll: %s", strerror(errno));
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	d->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (d->signal_fd < 0)
+		return stoup_error_set(err, -errno, "signalfd: %s", strerror(errno));
+	rc = stoup_epoll_add(d, d->signal_fd, EPOLLIN, STOUP_TAG(STOUP_TAG_SIGNAL, 0));
+	if (rc == 0)
+		rc = stoup_epoll_add(d, stoup_reader_poll_fd(d->reader), EPOLLIN,
+			STOUP_TAG(STOUP_TAG_READER, 0));
+	if (rc == 0)
+		rc = stoup_epoll_add(d, stoup_decode_poll_fd(d->decode), EPOLLIN,
+			STOUP_TAG(STOUP_TAG_DECODE, 0));
+	return rc < 0 ? stoup_error_set(err, rc, "epoll: %s", strerror(-rc)) : 0;
+}
+
+/* ---- the whole -------------------------------------------------------------------------------- */
+
+static int start(struct stoup_daemon *d, struct stoup_error *err)
+{
+	int rc = find_paths(d, err);
+
+	if (rc == 0)
+		rc = find_group(d, err);
+	if (rc == 0)
+		rc = take_lock(d, err);
+	if (rc < 0)
+		return rc;
+	/* Only the owner of the lock may do this: what lies there is of a daemon that was killed. */
+	stoup_region_unlink_stale((uint32_t)d->uid, d->opt.pool);
+	stoup_control_name((uint32_t)d->uid, d->opt.pool, d->control_name, sizeof(d->control_name));
+	rc = stoup_volumes_open(d, err);
+	if (rc == 0)
+		rc = make_memory(d, err);
+	if (rc == 0)
+		rc = make_tables(d, err);
+	if (rc == 0)
+		rc = make_engines(d, err);
+	if (rc == 0)
+		rc = stoup_volumes_make(d, err);
+	if (rc == 0)
+		rc = make_loop(d, err);
+	if (rc == 0)
+		rc = stoup_attach_listen(d, err);
+	if (rc < 0)
+		return rc;
+	describe_reader(d);
+	d->now_ns = stoup_now_ns();
+	stoup_publish(d);
+	stoup_control_announce(d->control); /* [A1] */
+	return 0;
+}
+
+static void stop(struct stoup_daemon *d)
+{
+	if (d->control) {
+		atomic_store_explicit(
+			&d->control->state, STOUP_STATE_STOPPED, memory_order_release);
+		shm_unlink(d->control_name);
+	}
+	stoup_reader_destroy(d->reader);
+	stoup_decode_destroy(d->decode);
+	stoup_attach_fini(d);
+	stoup_staging_destroy(d->staging);
+	stoup_volumes_fini(d);
+	stoup_ring_destroy(d->ring);
+	for (uint32_t i = 0; d->consumers && i < d->opt.consumer_cap; i++)
+		free(d->consumers[i].seen);
+	free(d->consumers);
+	free(d->buffers);
+	free(d->refs);
+	free(d->leased);
+	free(d->loads);
+	free(d->waiters);
+	stoup_region_fini(&d->data_region);
+	stoup_region_fini(&d->control_region);
+	if (d->epoll_fd >= 0)
+		close(d->epoll_fd);
+	if (d->signal_fd >= 0)
+		close(d->signal_fd);
+	/* The lock file stays: unlinking it would let two daemons lock two files of one name. */
+	if (d->lock_fd >= 0)
+		close(d->lock_fd);
+}
+
+static void tell_ready(const struct stoup_daemon *d, int rc, const struct stoup_error *err)
+{
+	const char *text = rc < 0 ? err->text : "ready\n";
+
+	if (d->opt.ready_fd < 0)
+		return;
+	if (write(d->opt.ready_fd, text, strlen(text)) < 0)
+		stoup_log_info(d, "telling readiness: %s", strerror(errno));
+	close(d->opt.ready_fd);
+}
+
+int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error *err)
+{
+	struct stoup_error own = {0};
+	struct stoup_daemon *d = calloc(1, sizeof(*d));
+	sigset_t set;
+	int rc;
+
+	if (!d)
+		return stoup_error_set(err, -ENOMEM, "out of memory");
+	d->opt = *opt;
+	d->uid = geteuid();
+	d->lock_fd = d->listen_fd = d->epoll_fd = d->signal_fd = -1;
+	d->control_region.fd = d->control_region.ro_fd = -1;
+	d->data_region.fd = d->data_region.ro_fd = -1;
+	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
+		d->pending[i].fd = -1;
+	/* All threads inherit this; the conductor reads signals from its descriptor. */
+	sigfillset(&set);
+	sigdelset(&set, SIGSEGV);
+	sigdelset(&set, SIGBUS);
+	sigdelset(&set, SIGABRT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	rc = start(d, &own);
+	tell_ready(d, rc, &own);
+	if (rc == 0) {
+		stoup_log_info(d,
+			"serving %u volumes from a pool of %llu bytes (%s, %llu in huge pages), "
+			"reads by %s",
+			d->volume_cnt, (unsigned long long)d->data_region.len, d->control->backing,
+			(unsigned long long)d->control->huge_len, d->control->reader_kind);
+		stoup_conductor_run(d);
+	}
+	stop(d);
+	free(d);
+	if (rc < 0)
+		return stoup_error_set(err, rc, "%s", own.text);
+	return 0;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* daemon.h - the inside of stoupd: its state, and what the parts of the conductor call of each other.
+ *
+ *      attach.c   socket, credentials, pages, death           request.c  requests, waiters, grants
+ *      load.c     queue -> room -> read -> decode -> publish  evict.c    clear, fence, scan, claims
+ *      volume.c   catalogs and residency of each volume       publish.c  what monitors see
+ *      conductor.c the loop: take, pump, last look, sleep     daemon.c   start, objects, stop
+ *
+ *      a request's way:
+ *      slot (consumer) --take--> waiter --+--> resident: grant
+ *                                         +--> joins a load, or queues a new one
+ *      load: QUEUED --room, slot--> READING --> DECODING --> publish, grant all its waiters
+ *                ^--- nothing evictable: starving, claim ---'
+ *
+ * Invariant: one thread, the conductor, owns everything here and alone writes residency words, buffer
+ * table and ring. Decode workers and readers only fill bytes and report.
+ *
+ * Everything is allocated at start; waiters and loads are bounded by consumers x slots.
+ */
+#ifndef STOUP_PRODUCER_DAEMON_H
+#define STOUP_PRODUCER_DAEMON_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+#include "producer/decode.h"
+#include "producer/reader.h"
+#include "producer/ring.h"
+#include "producer/staging.h"
+#include "producer/store.h"
+#include "producer/stream.h"
+#include "shm/abi.h"
+#include "shm/catalog.h"
+#include "shm/control.h"
+#include "shm/page.h"
+#include "shm/region.h"
+#include "shm/wire.h"
+
+#define STOUP_STORE_CAP   16u /* --store options */
+#define STOUP_PENDING_CAP 64u /* connections that have not said hello yet */
+#define STOUP_AHEAD_QUEUE_CAP                                                                      \
+	512u /* loads that wait without a waiter: bounds what cursors may pile up */
+#define STOUP_IDX_NONE  UINT32_MAX
+#define STOUP_POOL_PART 4u /* a block may fill at most 1/4 of the pool: three others stay usable */
+#define STOUP_STOP_NS   INT64_C(1500000000) /* SIGTERM to exit: within 2 s with what comes after */
+
+struct stoup_daemon_options {
+	const char *store_path[STOUP_STORE_CAP];
+	uint32_t store_cnt;
+	const char *pool;
+	uint64_t pool_len; /* bytes; 0 = the smaller of the decoded stores and the default */
+	uint32_t backing;  /* STOUP_BACKING_* */
+	uint32_t consumer_cap, cell_cap;
+	uint32_t decode_threads;  /* 0 = cores - 1, at least 1 */
+	uint64_t lease_bytes_cap; /* 0 = a quarter of the pool */
+	uint64_t request_timeout_ns;
+	const char *group; /* name of the group that may attach, or NULL */
+	struct stoup_reader_options reader;
+	int automatic; /* end `linger_ns` after the last consumer */
+	uint64_t linger_ns;
+	int ready_fd; /* -1, or where "ready\n" or an error text goes */
+	int quiet;
+};
+
+/* One volume that is served. */
+struct stoup_volume {
+	struct stoup_store_volume *file;
+	struct stoup_region catalog; /* read-write here, ro_fd for consumers */
+	_Atomic uint64_t *residency;
+	uint32_t *load_idx; /* per block: its load under way, or STOUP_IDX_NONE */
+	uint16_t *load_cnt; /* per block: times loaded, stops at UINT16_MAX */
+	int reader_idx;     /* of the reader's file table; < 0: could not be added */
+};
+
+/* What the conductor knows of one buffer besides the control object's entry. */
+struct stoup_buffer {
+	uint64_t gen;
+	uint32_t volume_idx, block_idx;
+	uint32_t state; /* STOUP_BUFFER_* */
+	uint32_t ahead; /* loaded without a waiter and not used yet */
+};
+
+enum stoup_load_state {
+	STOUP_LOAD_FREE,
+	STOUP_LOAD_QUEUED,
+	STOUP_LOAD_READING,
+	STOUP_LOAD_DECODING,
+};
+
+struct stoup_load {
+	enum stoup_load_state state;
+	uint32_t volume_idx, block_idx;
+	uint32_t buffer_idx;                /* READING and on */
+	uint32_t waiter_first, waiter_last; /* in order of arrival */
+	uint32_t prev, next;                /* in its queue, or in the free list */
+	int32_t staging_slot;               /* or -1: straight into the pool */
+	uint32_t ahead;                     /* nobody waited when it was queued */
+	uint64_t off;                       /* of the extent */
+};
+
+struct stoup_waiter {
+	uint32_t consumer_idx;
+	uint32_t slot_idx, cell_idx;
+	uint32_t next;      /* of the same load, or in the free list */
+	uint64_t attach_no; /* a page is never reused, but its consumer index is */
+	uint64_t ticket;
+	uint64_t arrived_ns, deadline_ns;
+};
+
+struct stoup_list { /* of loads, by index */
+	uint32_t first, last, cnt;
+};
+
+struct stoup_consumer {
+	uint32_t state; /* STOUP_CONSUMER_* */
+	uint32_t pid, uid;
+	int sock_fd, pid_fd, bell_fd;
+	uint64_t attach_no, attach_ns;
+	struct stoup_region page;
+	uint64_t *seen; /* last value of each cell, to feed changes to the ring */
+	uint32_t waiting_cnt;
+	uint32_t lease_cnt;
+	uint64_t leased_bytes;
+	uint64_t oldest_ns;     /* first look at which it held something without a break */
+	uint64_t over_since_ns; /* first look at which it held more than its share, or 0 */
+	uint64_t deaf_look_ns;
+	struct stoup_stream streams[STOUP_STREAM_CNT];
+};
+
+struct stoup_pending { /* accepted, no hello yet */
+	int fd;
+	uint64_t since_ns;
+};
+
+struct stoup_daemon {
+	struct stoup_daemon_options opt;
+	int lock_fd, listen_fd, epoll_fd, signal_fd;
+	char sock_path[128], lock_path[128], control_name[96];
+	uid_t uid;
+	gid_t group_gid; /* (gid_t)-1: none */
+	char group_name[64];
+
+	struct stoup_store *stores[STOUP_STORE_CAP];
+	struct stoup_region control_region, data_region;
+	struct stoup_control *control;
+	struct stoup_control_counter *counters;
+	struct stoup_control_buffer *table;
+
+	struct stoup_volume *volumes;
+	uint32_t volume_cnt;
+	uint32_t block_len_max; /* longest decoded block of the stores */
+
+	struct stoup_ring *ring;
+	struct stoup_buffer *buffers;
+	uint32_t buffer_cap;
+	uint32_t *refs;   /* per buffer: cells that named it at the last look */
+	uint32_t *leased; /* the buffers of which that is more than 0 */
+	uint32_t leased_cnt;
+
+	struct stoup_reader *reader;
+	struct stoup_staging *staging;
+	struct stoup_decode *decode;
+
+	struct stoup_consumer *consumers;
+	struct stoup_pending pending[STOUP_PENDING_CAP];
+	uint64_t attach_seq;
+
+	struct stoup_load *loads;
+	uint32_t load_cap, load_free;
+	struct stoup_waiter *waiters;
+	uint32_t waiter_free;
+	struct stoup_list demand, ahead; /* QUEUED */
+	uint32_t in_flight;              /* READING or DECODING */
+	uint32_t claim_load;             /* the load that the ring's claim is for, or NONE */
+
+	uint64_t now_ns;        /* CLOCK_MONOTONIC, once per turn of the loop */
+	uint64_t tick_ns;       /* next publish */
+	uint64_t idle_since_ns; /* no consumer since, or 0 */
+	int starving;           /* the oldest demand found nothing evictable */
+	int stopping;
+	uint64_t stop_by_ns;
+	uint64_t decode_ns; /* of inline decodes */
+	uint64_t distinct_loads, loads_max;
+};
+
+/* ---- small things ----------------------------------------------------------------------------- */
+
+static inline void stoup_count(struct stoup_daemon *d, enum stoup_counter id, uint64_t n)
+{
+	atomic_fetch_add_explicit(&d->counters[id].value, n, memory_order_relaxed);
+}
+
+static inline void stoup_gauge(struct stoup_daemon *d, enum stoup_counter id, uint64_t value)
+{
+	atomic_store_explicit(&d->counters[id].value, value, memory_order_relaxed);
+}
+
+uint64_t stoup_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* Note an error in the control object's log (repetitions are counted) and on stderr (once a second for
+ * the same text). Returns the log index + 1, for a slot's `detail`. */
+uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* ---- daemon.c --------------------------------------------------------------------------------- */
+
+/* Run until told to stop. 0, or a negative errno with a text when the pool could not be made. */
+int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error *err);
+
+/* ---- volume.c --------------------------------------------------------------------------------- */
+
+int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err); /* stores and sizes */
+int stoup_volumes_make(
+	struct stoup_daemon *d, struct stoup_error *err); /* catalogs, reader files */
+void stoup_volumes_fini(struct stoup_daemon *d);
+uint64_t stoup_volumes_raw_len(const struct stoup_daemon *d);
+
+/* ---- attach.c --------------------------------------------------------------------------------- */
+
+int stoup_attach_listen(struct stoup_daemon *d, struct stoup_error *err);
+void stoup_attach_event(struct stoup_daemon *d, uint64_t tag, uint32_t events);
+void stoup_attach_tick(struct stoup_daemon *d); /* hello time-outs, deaf consumers, quotas */
+void stoup_attach_fini(struct stoup_daemon *d);
+uint32_t stoup_attach_cnt(const struct stoup_daemon *d);
+int stoup_epoll_add(const struct stoup_daemon *d, int fd, uint32_t events, uint64_t tag);
+
+/* ---- request.c -------------------------------------------------------------------------------- */
+
+/* Take all new requests. Returns how many. */
+uint32_t stoup_requests_take(struct stoup_daemon *d);
+/* 1 when a bitmap shows a request: the last look before sleep. */
+int stoup_requests_pending(const struct stoup_daemon *d);
+/* Grant a resident buffer to all waiters of a load, or tell them an error. */
+void stoup_waiters_grant(struct stoup_daemon *d, struct stoup_load *load);
+void stoup_waiters_fail(
+	struct stoup_daemon *d, struct stoup_load *load, int error, uint64_t detail);
+/* Fail demands whose deadline is near while the pool starves; forget those of dead consumers. */
+void stoup_requests_expire(struct stoup_daemon *d);
+void stoup_requests_fail_all(struct stoup_daemon *d, int error);
+void stoup_requests_init(struct stoup_daemon *d);
+
+/* ---- load.c ----------------------------------------------------------------------------------- */
+
+uint32_t stoup_load_queue(
+	struct stoup_daemon *d, uint32_t volume_idx, uint32_t block_idx, int ahead);
+void stoup_load_promote(struct stoup_daemon *d, uint32_t load_idx); /* somebody waits now */
+void stoup_load_drop(struct stoup_daemon *d, uint32_t load_idx); /* QUEUED, nobody waits any more */
+/* Start what can be started. Returns 1 when something moved. */
+int stoup_loads_pump(struct stoup_daemon *d);
+/* Take what readers and workers finished. Returns how many. */
+uint32_t stoup_loads_reap(struct stoup_daemon *d);
+void stoup_list_init(struct stoup_list *list);
+void stoup_list_push(struct stoup_daemon *d, struct stoup_list *list, uint32_t load_idx);
+void stoup_list_remove(struct stoup_daemon *d, struct stoup_list *list, uint32_t load_idx);
+
+/* ---- evict.c ---------------------------------------------------------------------------------- */
+
+/* Room for len bytes: 1 with *plan (FIT), 0 when nothing can be evicted now. */
+int stoup_evict_room(struct stoup_daemon *d, uint64_t len, enum stoup_ring_class class,
+	struct stoup_ring_plan *plan);
+/* Look at all cells: leases of each buffer and consumer, recency, draining buffers that became free. */
+void stoup_evict_scan(struct stoup_daemon *d);
+/* The last look at a page that is about to go: what its cells say about use. */
+void stoup_evict_last_look(struct stoup_daemon *d, uint32_t consumer_idx);
+/* Begin, go on with, or end the claim of a load. */
+int stoup_claim_room(
+	struct stoup_daemon *d, uint32_t load_idx, uint64_t len, struct stoup_ring_plan *plan);
+void stoup_claim_cancel(struct stoup_daemon *d);
+/* What the ring asks: bytes until the nearest scan reaches the block in a buffer. */
+uint64_t stoup_evict_next_use(void *arg, uint32_t idx);
+/* Put a buffer into use and out of use. */
+void stoup_buffer_fill(struct stoup_daemon *d, uint32_t idx, uint64_t off, uint32_t len,
+	uint32_t volume_idx, uint32_t block_idx);
+void stoup_buffer_publish(struct stoup_daemon *d, uint32_t idx, int ahead);
+void stoup_buffer_abandon(struct stoup_daemon *d, uint32_t idx);
+
+/* ---- publish.c -------------------------------------------------------------------------------- */
+
+void stoup_publish(struct stoup_daemon *d); /* gauges, consumers, heartbeat */
+
+/* ---- conductor.c ------------------------------------------------------------------------------ */
+
+/* Tags of epoll events: what in the upper, which in the lower half. */
+#define STOUP_TAG(kind, idx) ((uint64_t)(kind) << 32 | (uint32_t)(idx))
+enum {
+	STOUP_TAG_SIGNAL = 1,
+	STOUP_TAG_LISTEN,
+	STOUP_TAG_HELLO,
+	STOUP_TAG_SOCKET,
+	STOUP_TAG_PID,
+	STOUP_TAG_BELL,
+	STOUP_TAG_READER,
+	STOUP_TAG_DECODE
+};
+
+void stoup_conductor_run(struct stoup_daemon *d);
+
+#endif

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evict.c - buffers in and out of use: the clear-fence-scan pass, the look at all cells, the claim.
+ *
+ *      plan (ring)  -->  clear residency [E1]  -->  fence  -->  scan all cells  -->  kept: word back
+ *                                                                              \->  gone: generation + 1
+ *
+ * An attach is never answered inside a pass: the conductor does one thing at a time, so that no page
+ * can appear between the clears and the scan.
+ */
+#include "producer/daemon.h"
+
+#include "shm/lease.h"
+
+static _Atomic uint64_t *residency_of(const struct stoup_daemon *d, const struct stoup_buffer *b)
+{
+	return &d->volumes[b->volume_idx].residency[b->block_idx];
+}
+
+/* ---- one buffer ------------------------------------------------------------------------------- */
+
+static void show_state(struct stoup_daemon *d, uint32_t idx)
+{
+	atomic_store_explicit(&d->table[idx].state, d->buffers[idx].state, memory_order_relaxed);
+}
+
+void stoup_buffer_fill(struct stoup_daemon *d, uint32_t idx, uint64_t off, uint32_t len,
+	uint32_t volume_idx, uint32_t block_idx)
+{
+	struct stoup_control_buffer *entry = &d->table[idx];
+	struct stoup_buffer *b = &d->buffers[idx];
+
+	b->volume_idx = volume_idx;
+	b->block_idx = block_idx;
+	b->state = STOUP_BUFFER_LOADING;
+	b->ahead = 0;
+	/* No cell names this index with the present generation: nobody relies on these fields yet. They
+	 * reach readers through the release of the residency word [L2]. */
+	atomic_store_explicit(&entry->off, off, memory_order_relaxed);
+	atomic_store_explicit(&entry->len, len, memory_order_relaxed);
+	atomic_store_explicit(&entry->gen, b->gen, memory_order_relaxed);
+	atomic_store_explicit(&entry->volume_idx, volume_idx, memory_order_relaxed);
+	atomic_store_explicit(&entry->block_idx, block_idx, memory_order_relaxed);
+	atomic_store_explicit(&entry->refs, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->used_cnt, 0, memory_order_relaxed);
+	show_state(d, idx);
+}
+
+void stoup_buffer_publish(struct stoup_daemon *d, uint32_t idx, int ahead)
+{
+	struct stoup_buffer *b = &d->buffers[idx];
+
+	b->state = STOUP_BUFFER_RESIDENT;
+	b->ahead = (uint32_t)ahead;
+	atomic_store_explicit(&d->table[idx].loaded_ns, d->now_ns, memory_order_relaxed);
+	show_state(d, idx);
+	stoup_ring_loaded(d->ring, idx);
+	stoup_residency_publish(residency_of(d, b), stoup_word(b->gen, idx)); /* [L2] */
+}
+
+/* The extent is free again: raise the generation first, so that no old word can match. */
+static void retire(struct stoup_daemon *d, uint32_t idx)
+{
+	struct stoup_buffer *b = &d->buffers[idx];
+
+	if (b->ahead)
+		stoup_count(d, STOUP_COUNTER_AHEAD_WASTED, 1);
+	b->gen = stoup_gen_next(b->gen);
+	b->state = STOUP_BUFFER_FREE;
+	b->ahead = 0;
+	atomic_store_explicit(&d->table[idx].gen, b->gen, memory_order_relaxed);
+	atomic_store_explicit(&d->table[idx].refs, 0, memory_order_relaxed);
+	show_state(d, idx);
+}
+
+void stoup_buffer_abandon(struct stoup_daemon *d, uint32_t idx)
+{
+	retire(d, idx);
+	stoup_ring_free(d->ring, idx);
+}
+
+/* ---- looking at the cells --------------------------------------------------------------------- */
+
+/* A cell changed since the last look: its consumer used that buffer. */
+static void note_use(struct stoup_daemon *d, uint32_t consumer_idx, uint64_t v)
+{
+	uint32_t idx = stoup_word_idx(v);
+
+	if (v & STOUP_WORD_TICKET || v == 0 || idx >= d->buffer_cap)
+		return;
+	if (d->buffers[idx].gen != stoup_word_gen(v) ||
+		d->buffers[idx].state < STOUP_BUFFER_RESIDENT)
+		return;
+	d->buffers[idx].ahead = 0;
+	stoup_ring_used(d->ring, idx, consumer_idx);
+	stoup_streams_note(d->consumers[consumer_idx].streams, d->buffers[idx].volume_idx,
+		d->buffers[idx].block_idx, d->now_ns);
+}
+
+uint64_t stoup_evict_next_use(void *arg, uint32_t idx)
+{
+	const struct stoup_daemon *d = arg;
+	const struct stoup_buffer *b = &d->buffers[idx];
+	uint64_t best = STOUP_STREAM_FAR;
+
+	for (uint32_t i = 0; i < d->opt.consumer_cap && best > 0; i++) {
+		uint64_t distance;
+
+		if (d->consumers[i].state != STOUP_CONSUMER_ATTACHED)
+			continue;
+		distance = stoup_streams_distance(
+			d->consumers[i].streams, b->volume_idx, b->block_idx, d->now_ns);
+		if (distance < best)
+			best = distance;
+	}
+	/* Blocks of one schema are of about one length. */
+	return best == STOUP_STREAM_FAR
+	               ? STOUP_RING_USE_UNKNOWN
+	               : best * atomic_load_explicit(&d->table[idx].len, memory_order_relaxed);
+}
+
+/* The consumer writes its page as it likes: an index or generation that does not fit is no lease. */
+static int lease_of(const struct stoup_daemon *d, uint64_t v)
+{
+	uint32_t idx = stoup_word_idx(v);
+
+	return stoup_cell_leased(v) && idx < d->buffer_cap &&
+	       d->buffers[idx].gen == stoup_word_gen(v) &&
+	       d->buffers[idx].state >= STOUP_BUFFER_RESIDENT;
+}
+
+static void scan_consumer(struct stoup_daemon *d, uint32_t consumer_idx)
+{
+	struct stoup_consumer *c = &d->consumers[consumer_idx];
+	struct stoup_page *page = c->page.base;
+	uint32_t high = stoup_cell_high(page, d->opt.cell_cap); /* [L4] */
+	/* Said by an orderly detach: the cells are void. Only the consumer itself can say it. */
+	int void_cells =
+		atomic_load_explicit(&page->state, memory_order_acquire) == STOUP_PAGE_DETACHED;
+
+	c->lease_cnt = 0;
+	c->leased_bytes = 0;
+	for (uint32_t i = 0; i < high; i++) {
+		uint64_t v = stoup_cell_read(&page->cells[i]); /* [E1] [R2] */
+
+		/* A release is no new use: only the IDLE bit came. */
+		if ((v | STOUP_WORD_IDLE) != (c->seen[i] | STOUP_WORD_IDLE))
+			note_use(d, consumer_idx, v);
+		c->seen[i] = v;
+		if (void_cells || !lease_of(d, v))
+			continue;
+		if (d->refs[stoup_word_idx(v)]++ == 0)
+			d->leased[d->leased_cnt++] = stoup_word_idx(v);
+		stoup_ring_scan_lease(d->ring, stoup_word_idx(v));
+		c->lease_cnt++;
+		c->leased_bytes += atomic_load_explicit(
+			&d->table[stoup_word_idx(v)].len, memory_order_relaxed);
+	}
+	if (c->lease_cnt == 0)
+		c->oldest_ns = 0;
+	else if (c->oldest_ns == 0)
+		c->oldest_ns = d->now_ns;
+}
+
+void stoup_evict_last_look(struct stoup_daemon *d, uint32_t consumer_idx)
+{
+	struct stoup_consumer *c = &d->consumers[consumer_idx];
+	struct stoup_page *page = c->page.base;
+	uint32_t high = page ? stoup_cell_high(page, d->opt.cell_cap) : 0;
+
+	for (uint32_t i = 0; i < high; i++) {
+		uint64_t v = stoup_cell_read(&page->cells[i]);
+
+		if ((v | STOUP_WORD_IDLE) != (c->seen[i] | STOUP_WORD_IDLE))
+			note_use(d, consumer_idx, v);
+	}
+}
+
+/* All cells of all consumers, into d->refs and the ring. */
+static void scan_all(struct stoup_daemon *d)
+{
+	/* Only what the last look found, not the whole table: a pass must not cost by the pool's size. */
+	while (d->leased_cnt > 0)
+		d->refs[d->leased[--d->leased_cnt]] = 0;
+	stoup_ring_scan_begin(d->ring);
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++)
+		if (d->consumers[i].page.base)
+			scan_consumer(d, i);
+}
+
+static void settle_draining(struct stoup_daemon *d)
+{
+	for (uint32_t i = 0; i < d->buffer_cap && stoup_ring_draining_cnt(d->ring) > 0; i++) {
+		if (d->buffers[i].state != STOUP_BUFFER_DRAINING || d->refs[i] > 0)
+			continue;
+		retire(d, i);
+		stoup_ring_evicted(d->ring, i);
+		stoup_count(d, STOUP_COUNTER_EVICTIONS, 1);
+	}
+}
+
+void stoup_evict_scan(struct stoup_daemon *d)
+{
+	/* Draining buffers may be freed by this look: their words were cleared long ago, and the fence
+	 * orders those clears before it [E1]. */
+	stoup_evict_fence();
+	scan_all(d);
+	settle_draining(d);
+}
+
+/* ---- a pass ----------------------------------------------------------------------------------- */
+
+/* Find out who of plan->evict may go. `drain`: those that are held take no new leases from now on. */
+static void evict_pass(
+	struct stoup_daemon *d, const struct stoup_ring_plan *plan, uint32_t cnt, int drain)
+{
+	for (uint32_t i = 0; i < cnt; i++)
+		stoup_residency_clear(residency_of(d, &d->buffers[plan->evict[i]])); /* [E1] */
+	stoup_evict_fence();                                                         /* [E1] */
+	scan_all(d);
+	for (uint32_t i = 0; i < cnt; i++) {
+		uint32_t idx = plan->evict[i];
+		struct stoup_buffer *b = &d->buffers[idx];
+
+		if (d->refs[idx] == 0) {
+			retire(d, idx);
+			stoup_ring_evicted(d->ring, idx);
+			stoup_count(d, STOUP_COUNTER_EVICTIONS, 1);
+			continue;
+		}
+		if (drain) {
+			b->state = STOUP_BUFFER_DRAINING;
+			show_state(d, idx);
+		} else {
+			/* Whoever met the zero in between asks by request and is granted. */
+			stoup_residency_publish(residency_of(d, b), stoup_word(b->gen, idx));
+		}
+		stoup_ring_kept(d->ring, idx, d->refs[idx]);
+		stoup_count(d, STOUP_COUNTER_EVICT_KEPT, 1);
+	}
+	settle_draining(d);
+	stoup_count(d, STOUP_COUNTER_EVICT_PASSES, 1);
+}
+
+int stoup_evict_room(struct stoup_daemon *d, uint64_t len, enum stoup_ring_class class,
+	struct stoup_ring_plan *plan)
+{
+	int looked = class == STOUP_RING_READAHEAD;
+
+	/* Each round finds room or leaves fewer buffers to try: at most buffer_cap rounds, twice. */
+	for (uint32_t round = 0; round <= 2 * d->buffer_cap; round++) {
+		enum stoup_ring_outcome outcome = stoup_ring_alloc(d->ring, len, class, plan);
+
+		if (outcome == STOUP_RING_FIT)
+			return 1;
+		if (outcome == STOUP_RING_EVICT) {
+			evict_pass(d, plan, plan->evict_cnt, 0);
+			continue;
+		}
+		/* What the ring knows of leases is as old as the last look: somebody waits, so look again
+		 * before that is believed. */
+		if (looked)
+			return 0;
+		looked = 1;
+		stoup_evict_scan(d);
+	}
+	return 0;
+}
+
+/* ---- the claim -------------------------------------------------------------------------------- */
+
+int stoup_claim_room(
+	struct stoup_daemon *d, uint32_t load_idx, uint64_t len, struct stoup_ring_plan *plan)
+{
+	uint32_t cnt;
+
+	if (d->claim_load == STOUP_IDX_NONE) {
+		if (stoup_ring_claim(d->ring, len) < 0)
+			return 0;
+		d->claim_load = load_idx;
+		stoup_count(d, STOUP_COUNTER_CLAIMS, 1);
+	}
+	if (d->claim_load != load_idx)
+		return 0;
+	while ((cnt = stoup_ring_claim_plan(d->ring, plan)) > 0)
+		evict_pass(d, plan, cnt, 1);
+	if (!stoup_ring_claim_ready(d->ring))
+		return 0;
+	stoup_ring_claim_take(d->ring, STOUP_RING_DEMAND, plan);
+	d->claim_load = STOUP_IDX_NONE;
+	return 1;
+}
+
+void stoup_claim_cancel(struct stoup_daemon *d)
+{
+	if (d->claim_load == STOUP_IDX_NONE)
+		return;
+	stoup_ring_claim_cancel(d->ring);
+	d->claim_load = STOUP_IDX_NONE;
+}

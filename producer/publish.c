@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* publish.c - what monitors see: gauges, consumers, heartbeat, the error log.
+ *
+ * All of it is written by the conductor into the control object, several times a second; a monitor
+ * reads it without asking anybody.
+ */
+#include "producer/daemon.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <time.h>
+
+uint64_t stoup_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int64_t wall_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* ---- the error log ---------------------------------------------------------------------------- */
+
+/* The slot of this text, else an empty one, else the one that was quiet longest. */
+static uint32_t error_slot(struct stoup_daemon *d, const char *text)
+{
+	const struct stoup_control_error *log = stoup_control_errors(d->control);
+	uint32_t best = 0;
+
+	for (uint32_t i = 0; i < STOUP_ERROR_CAP; i++) {
+		if (log[i].count == 0 || strcmp(log[i].text, text) == 0)
+			return i;
+		if (log[i].last_ns < log[best].last_ns)
+			best = i;
+	}
+	return best;
+}
+
+uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
+{
+	struct stoup_control_error *slot;
+	char text[STOUP_ERROR_TEXT_CAP];
+	int64_t now = wall_ns(), quiet_ns;
+	uint32_t idx, seq;
+	va_list ap;
+	int fresh;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	idx = error_slot(d, text);
+	slot = &stoup_control_errors(d->control)[idx];
+	fresh = slot->count == 0 || strcmp(slot->text, text) != 0;
+	quiet_ns = fresh ? INT64_MAX : now - slot->last_ns;
+	/* [K1] odd while in work; readers that saw it odd, or another number afterwards, copy again. */
+	seq = atomic_load_explicit(&slot->seq, memory_order_relaxed);
+	atomic_store_explicit(&slot->seq, seq | 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_release);
+	if (fresh) {
+		memcpy(slot->text, text, sizeof(text));
+		slot->count = 0;
+		slot->first_ns = now;
+	}
+	slot->code = code;
+	slot->count++;
+	slot->last_ns = now;
+	atomic_store_explicit(&slot->seq, (seq | 1) + 1, memory_order_release);
+	stoup_count(d, STOUP_COUNTER_ERRORS, 1);
+	if (quiet_ns > 1000000000)
+		fprintf(stderr, "stoupd[%s]: error: %s\n", d->opt.pool, text);
+	return (uint64_t)idx + 1;
+}
+
+void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (d->opt.quiet)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "stoupd[%s]: %s\n", d->opt.pool, text);
+}
+
+/* ---- gauges ----------------------------------------------------------------------------------- */
+
+static void publish_buffers(struct stoup_daemon *d)
+{
+	uint64_t leases = 0, leased = 0, blocks = 0, bytes = 0;
+	struct stoup_ring_extent extent;
+
+	for (uint32_t i = 0; i < d->buffer_cap; i++) {
+		const struct stoup_buffer *b = &d->buffers[i];
+		uint32_t len;
+
+		if (b->state < STOUP_BUFFER_RESIDENT)
+			continue;
+		len = atomic_load_explicit(&d->table[i].len, memory_order_relaxed);
+		blocks++;
+		bytes += len;
+		leases += d->refs[i];
+		leased += d->refs[i] ? len : 0;
+		atomic_store_explicit(&d->table[i].refs, d->refs[i], memory_order_relaxed);
+		if (stoup_ring_buffer(d->ring, i, &extent) == 0)
+			atomic_store_explicit(
+				&d->table[i].used_cnt, extent.used_cnt, memory_order_relaxed);
+	}
+	stoup_gauge(d, STOUP_COUNTER_LEASES, leases);
+	stoup_gauge(d, STOUP_COUNTER_LEASED_BYTES, leased);
+	stoup_gauge(d, STOUP_COUNTER_RESIDENT_BLOCKS, blocks);
+	stoup_gauge(d, STOUP_COUNTER_RESIDENT_BYTES, bytes);
+}
+
+static void publish_consumer(struct stoup_daemon *d, uint32_t idx)
+{
+	struct stoup_control_consumer *entry = &stoup_control_consumers(d->control)[idx];
+	const struct stoup_consumer *c = &d->consumers[idx];
+	struct stoup_page *page = c->page.base;
+
+	atomic_store_explicit(&entry->lease_cnt, c->lease_cnt, memory_order_relaxed);
+	atomic_store_explicit(&entry->leased_bytes, c->leased_bytes, memory_order_relaxed);
+	atomic_store_explicit(&entry->oldest_lease_ns, c->oldest_ns, memory_order_relaxed);
+	atomic_store_explicit(&entry->waiting_cnt, c->waiting_cnt, memory_order_relaxed);
+#define COPY(name)                                                                                 \
+	atomic_store_explicit(&entry->name,                                                        \
+		atomic_load_explicit(&page->name, memory_order_relaxed), memory_order_relaxed)
+	COPY(hit_cnt);
+	COPY(miss_cnt);
+	COPY(timeout_cnt);
+	COPY(wait_ns);
+	COPY(record_cnt);
+#undef COPY
+}
+
+static void publish_reader(struct stoup_daemon *d)
+{
+	const struct stoup_reader_counters *r = stoup_reader_counters(d->reader);
+	struct stoup_ring_usage usage;
+
+	stoup_gauge(d, STOUP_COUNTER_READS, r->reads);
+	stoup_gauge(d, STOUP_COUNTER_READ_BYTES, r->bytes);
+	stoup_gauge(d, STOUP_COUNTER_READS_CACHED, r->cached_reads);
+	stoup_gauge(d, STOUP_COUNTER_READS_DIRECT, r->direct_reads);
+	stoup_gauge(d, STOUP_COUNTER_READS_IN_FLIGHT_MAX, r->in_flight_max);
+	stoup_ring_usage(d->ring, &usage);
+	stoup_gauge(d, STOUP_COUNTER_FREE_BYTES, usage.free_len);
+	stoup_gauge(d, STOUP_COUNTER_LARGEST_FREE, usage.free_max_len);
+	stoup_gauge(d, STOUP_COUNTER_UNREAD_BYTES, usage.unread_len);
+}
+
+void stoup_publish(struct stoup_daemon *d)
+{
+	stoup_evict_scan(d);
+	publish_buffers(d);
+	publish_reader(d);
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++)
+		if (d->consumers[i].page.base)
+			publish_consumer(d, i);
+	atomic_store_explicit(&d->control->heartbeat_ns, d->now_ns, memory_order_release);
+}

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* request.c - what consumers ask: taken from their bitmaps, checked, granted, joined to a load, or ended.
+ *
+ * Each field of a slot is read once into a local and bounded: the page belongs to a process that may
+ * write anything into it at any time. Whatever it writes, the conductor grants only into a cell of that
+ * page, only by compare-and-swap, and only a word of a resident block.
+ */
+#include "producer/daemon.h"
+
+#include <errno.h>
+#include "shm/futex.h"
+#include "shm/lease.h"
+
+/* One request, read once. */
+struct request {
+	uint32_t kind, slot_idx, cell_idx, volume_idx, block_idx;
+	uint32_t ahead_cnt, ahead_volume_idx, ahead_block_idx;
+	int32_t ahead_step;
+	uint64_t ticket, deadline_ns;
+};
+
+void stoup_requests_init(struct stoup_daemon *d)
+{
+	uint32_t cap = d->opt.consumer_cap * STOUP_SLOT_CNT;
+
+	for (uint32_t i = 0; i < cap; i++)
+		d->waiters[i].next = i + 1 < cap ? i + 1 : STOUP_IDX_NONE;
+	d->waiter_free = 0;
+	for (uint32_t i = 0; i < d->load_cap; i++)
+		d->loads[i].next = i + 1 < d->load_cap ? i + 1 : STOUP_IDX_NONE;
+	d->load_free = 0;
+	stoup_list_init(&d->demand);
+	stoup_list_init(&d->ahead);
+	d->claim_load = STOUP_IDX_NONE;
+}
+
+static void slot_end(struct stoup_page *page, uint32_t slot_idx, int32_t error, uint64_t detail)
+{
+	if (stoup_request_done(&page->slots[slot_idx], error, detail))
+		stoup_futex_wake(&page->slots[slot_idx].state, 1);
+}
+
+/* ---- granting --------------------------------------------------------------------------------- */
+
+/* Put the word of a resident buffer into the waiter's cell and end its request. */
+static void grant(struct stoup_daemon *d, uint32_t consumer_idx, uint32_t slot_idx,
+	uint32_t cell_idx, uint64_t ticket, uint32_t buffer_idx)
+{
+	struct stoup_page *page = d->consumers[consumer_idx].page.base;
+	uint64_t w = stoup_word(d->buffers[buffer_idx].gen, buffer_idx);
+
+	if (stoup_lease_grant(&page->cells[cell_idx], ticket, w)) { /* [G1] */
+		d->buffers[buffer_idx].ahead = 0;
+		stoup_ring_granted(d->ring, buffer_idx, consumer_idx);
+		stoup_count(d, STOUP_COUNTER_GRANTS, 1);
+	} else {
+		stoup_count(d, STOUP_COUNTER_GRANTS_LOST, 1);
+	}
+	slot_end(page, slot_idx, 0, 0); /* [M2] */
+}
+
+/* The consumer of a waiter, or NULL when it ended since: its page is gone and nothing is owed. */
+static struct stoup_consumer *waiter_consumer(struct stoup_daemon *d, const struct stoup_waiter *w)
+{
+	struct stoup_consumer *c = &d->consumers[w->consumer_idx];
+
+	return c->page.base && c->attach_no == w->attach_no ? c : NULL;
+}
+
+static void waiter_put(struct stoup_daemon *d, uint32_t idx)
+{
+	struct stoup_consumer *c = waiter_consumer(d, &d->waiters[idx]);
+
+	if (c)
+		c->waiting_cnt--;
+	d->waiters[idx].next = d->waiter_free;
+	d->waiter_free = idx;
+}
+
+void stoup_waiters_grant(struct stoup_daemon *d, struct stoup_load *load)
+{
+	uint32_t next;
+
+	for (uint32_t i = load->waiter_first; i != STOUP_IDX_NONE; i = next) {
+		const struct stoup_waiter *w = &d->waiters[i];
+
+		next = w->next;
+		if (waiter_consumer(d, w))
+			grant(d, w->consumer_idx, w->slot_idx, w->cell_idx, w->ticket,
+				load->buffer_idx);
+		waiter_put(d, i);
+	}
+	load->waiter_first = load->waiter_last = STOUP_IDX_NONE;
+}
+
+void stoup_waiters_fail(struct stoup_daemon *d, struct stoup_load *load, int error, uint64_t detail)
+{
+	uint32_t next;
+
+	for (uint32_t i = load->waiter_first; i != STOUP_IDX_NONE; i = next) {
+		const struct stoup_waiter *w = &d->waiters[i];
+		const struct stoup_consumer *c = waiter_consumer(d, w);
+
+		next = w->next;
+		if (c) {
+			slot_end(c->page.base, w->slot_idx, error, detail);
+			stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+		}
+		waiter_put(d, i);
+	}
+	load->waiter_first = load->waiter_last = STOUP_IDX_NONE;
+}
+
+/* ---- taking ----------------------------------------------------------------------------------- */
+
+static void request_read(struct request *r, struct stoup_page *page, uint32_t slot_idx)
+{
+	struct stoup_slot *s = &page->slots[slot_idx];
+
+	r->slot_idx = slot_idx;
+	r->kind = atomic_load_explicit(&s->kind, memory_order_relaxed);
+	r->cell_idx = atomic_load_explicit(&s->cell_idx, memory_order_relaxed);
+	r->volume_idx = atomic_load_explicit(&s->volume_idx, memory_order_relaxed);
+	r->block_idx = atomic_load_explicit(&s->block_idx, memory_order_relaxed);
+	r->ahead_cnt = atomic_load_explicit(&s->ahead_cnt, memory_order_relaxed);
+	r->ahead_volume_idx = atomic_load_explicit(&s->ahead_volume_idx, memory_order_relaxed);
+	r->ahead_block_idx = atomic_load_explicit(&s->ahead_block_idx, memory_order_relaxed);
+	r->ahead_step = atomic_load_explicit(&s->ahead_step, memory_order_relaxed);
+	r->ticket = stoup_ticket(slot_idx, atomic_load_explicit(&s->seq, memory_order_relaxed));
+	r->deadline_ns = atomic_load_explicit(&s->deadline_ns, memory_order_relaxed);
+}
+
+/* Why a demand can not be served whatever happens, or 0. */
+static int request_check(struct stoup_daemon *d, const struct request *r, uint64_t *detail)
+{
+	const struct stoup_vol_block *block;
+
+	*detail = 0;
+	if (r->cell_idx >= d->opt.cell_cap || r->volume_idx >= d->volume_cnt ||
+		r->block_idx >= d->volumes[r->volume_idx].file->index->block_cnt)
+		return -EINVAL;
+	block = &d->volumes[r->volume_idx].file->index->blocks[r->block_idx];
+	if (block->raw_len > d->control->block_len_max) {
+		*detail = stoup_log_error(d, -EFBIG,
+			"%s: block %u decodes to %u bytes, but a pool of %llu bytes serves blocks "
+			"of at most %u; mend: stoupd --size %llu or more",
+			d->volumes[r->volume_idx].file->path, r->block_idx, block->raw_len,
+			(unsigned long long)d->data_region.len, d->control->block_len_max,
+			(unsigned long long)block->raw_len * STOUP_POOL_PART);
+		return -EFBIG;
+	}
+	if (d->stopping)
+		return -ESHUTDOWN;
+	return 0;
+}
+
+static int wait_for(
+	struct stoup_daemon *d, uint32_t consumer_idx, const struct request *r, uint32_t load_idx)
+{
+	struct stoup_load *load = &d->loads[load_idx];
+	uint32_t idx = d->waiter_free;
+	struct stoup_waiter *w;
+
+	/* One per slot of each consumer: only a page that sets bits of requests which were not answered
+	 * yet can use them up. Its request fails; nobody else is hurt, since it holds its own 64. */
+	if (idx == STOUP_IDX_NONE || d->consumers[consumer_idx].waiting_cnt >= STOUP_SLOT_CNT)
+		return -EBUSY;
+	w = &d->waiters[idx];
+	d->waiter_free = w->next;
+	*w = (struct stoup_waiter){.consumer_idx = consumer_idx,
+		.slot_idx = r->slot_idx,
+		.cell_idx = r->cell_idx,
+		.next = STOUP_IDX_NONE,
+		.attach_no = d->consumers[consumer_idx].attach_no,
+		.ticket = r->ticket,
+		.arrived_ns = d->now_ns,
+		.deadline_ns = r->deadline_ns};
+	d->consumers[consumer_idx].waiting_cnt++;
+	if (load->waiter_first == STOUP_IDX_NONE) {
+		load->waiter_first = idx;
+	} else {
+		d->waiters[load->waiter_last].next = idx;
+		stoup_count(d, STOUP_COUNTER_REQUESTS_JOINED, 1);
+	}
+	load->waiter_last = idx;
+	return 0;
+}
+
+static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct request *r)
+{
+	struct stoup_page *page = d->consumers[consumer_idx].page.base;
+	const struct stoup_volume *volume;
+	uint64_t w, detail;
+	uint32_t load_idx;
+	int rc;
+
+	stoup_count(d, STOUP_COUNTER_REQUESTS, 1);
+	rc = request_check(d, r, &detail);
+	if (rc < 0)
+		goto out_fail;
+	stoup_streams_note(
+		d->consumers[consumer_idx].streams, r->volume_idx, r->block_idx, d->now_ns);
+	volume = &d->volumes[r->volume_idx];
+	w = atomic_load_explicit(&volume->residency[r->block_idx], memory_order_relaxed);
+	if (w != 0) {
+		grant(d, consumer_idx, r->slot_idx, r->cell_idx, r->ticket, stoup_word_idx(w));
+		return;
+	}
+	load_idx = volume->load_idx[r->block_idx];
+	if (load_idx == STOUP_IDX_NONE)
+		load_idx = stoup_load_queue(d, r->volume_idx, r->block_idx, 0);
+	else
+		stoup_load_promote(d, load_idx);
+	rc = load_idx == STOUP_IDX_NONE ? -EBUSY : wait_for(d, consumer_idx, r, load_idx);
+	if (rc == 0)
+		return;
+out_fail:
+	stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+	slot_end(page, r->slot_idx, rc, detail);
+}
+
+static void read_ahead(struct stoup_daemon *d, const struct request *r)
+{
+	const struct stoup_volume *volume;
+	int64_t block = r->ahead_block_idx;
+	uint32_t cnt = r->ahead_cnt < STOUP_AHEAD_CAP ? r->ahead_cnt : STOUP_AHEAD_CAP;
+
+	if (cnt == 0 || d->stopping || r->ahead_volume_idx >= d->volume_cnt ||
+		(r->ahead_step != 1 && r->ahead_step != -1))
+		return;
+	volume = &d->volumes[r->ahead_volume_idx];
+	for (uint32_t i = 0; i < cnt; i++, block += r->ahead_step) {
+		if (block < 0 || block >= volume->file->index->block_cnt)
+			return;
+		stoup_count(d, STOUP_COUNTER_AHEAD_ASKED, 1);
+		if (atomic_load_explicit(&volume->residency[block], memory_order_relaxed) != 0 ||
+			volume->load_idx[block] != STOUP_IDX_NONE)
+			continue;
+		if (volume->file->index->blocks[block].raw_len > d->control->block_len_max ||
+			stoup_load_queue(d, r->ahead_volume_idx, (uint32_t)block, 1) ==
+				STOUP_IDX_NONE)
+			stoup_count(d, STOUP_COUNTER_AHEAD_REFUSED, 1);
+	}
+}
+
+static uint32_t take_from(struct stoup_daemon *d, uint32_t consumer_idx)
+{
+	struct stoup_page *page = d->consumers[consumer_idx].page.base;
+	uint64_t bits = stoup_request_take(page); /* [M1] */
+	uint32_t cnt = 0;
+
+	for (; bits; bits &= bits - 1, cnt++) {
+		struct request r;
+
+		request_read(&r, page, (uint32_t)__builtin_ctzll(bits));
+		if (r.kind == STOUP_REQUEST_DEMAND)
+			demand(d, consumer_idx, &r);
+		else
+			slot_end(page, r.slot_idx, r.kind == STOUP_REQUEST_AHEAD ? 0 : -EINVAL, 0);
+		read_ahead(d, &r);
+	}
+	return cnt;
+}
+
+uint32_t stoup_requests_take(struct stoup_daemon *d)
+{
+	uint32_t cnt = 0;
+
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++)
+		if (d->consumers[i].page.base)
+			cnt += take_from(d, i);
+	return cnt;
+}
+
+int stoup_requests_pending(const struct stoup_daemon *d)
+{
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
+		struct stoup_page *page = d->consumers[i].page.base;
+
+		if (page &&
+			atomic_load_explicit(&page->pending, memory_order_seq_cst) != 0) /* [S1] */
+			return 1;
+	}
+	return 0;
+}
+
+/* ---- ending ----------------------------------------------------------------------------------- */
+
+/* A starved request fails a little before its deadline, so that the consumer learns the reason instead
+ * of timing out: 25 ms, or a quarter of a shorter wait. */
+static int expired(const struct stoup_daemon *d, const struct stoup_waiter *w)
+{
+	uint64_t whole = w->deadline_ns > w->arrived_ns ? w->deadline_ns - w->arrived_ns : 0;
+	uint64_t margin = whole / 4 < 25000000 ? whole / 4 : 25000000;
+
+	return d->now_ns + margin >= w->deadline_ns;
+}
+
+/* Take out of a queued load the waiters that ended or starve. */
+static void expire_load(struct stoup_daemon *d, uint32_t load_idx)
+{
+	struct stoup_load *load = &d->loads[load_idx];
+	uint32_t kept = STOUP_IDX_NONE, next;
+
+	for (uint32_t i = load->waiter_first; i != STOUP_IDX_NONE; i = next) {
+		struct stoup_waiter *w = &d->waiters[i];
+		const struct stoup_consumer *c = waiter_consumer(d, w);
+
+		next = w->next;
+		if (c && !(d->starving && expired(d, w))) {
+			kept = i;
+			continue;
+		}
+		if (c) {
+			slot_end(c->page.base, w->slot_idx, -ENOBUFS, 0);
+			stoup_count(d, STOUP_COUNTER_STARVED_FAILED, 1);
+			stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+		}
+		if (kept == STOUP_IDX_NONE)
+			load->waiter_first = next;
+		else
+			d->waiters[kept].next = next;
+		waiter_put(d, i);
+	}
+	load->waiter_last = kept;
+	if (load->waiter_first == STOUP_IDX_NONE)
+		stoup_load_drop(d, load_idx);
+}
+
+void stoup_requests_expire(struct stoup_daemon *d)
+{
+	uint32_t next;
+
+	for (uint32_t i = d->demand.first; i != STOUP_IDX_NONE; i = next) {
+		next = d->loads[i].next;
+		expire_load(d, i);
+	}
+}
+
+void stoup_requests_fail_all(struct stoup_daemon *d, int error)
+{
+	uint32_t next;
+
+	for (uint32_t i = d->demand.first; i != STOUP_IDX_NONE; i = next) {
+		next = d->loads[i].next;
+		stoup_waiters_fail(d, &d->loads[i], error, 0);
+		stoup_load_drop(d, i);
+	}
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stoupd_main.c - the command line of the daemon. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "producer/cmd.h"
+#include "producer/daemon.h"
+
+#define REQUEST_TIMEOUT_NS UINT64_C(30000000000) /* a starved request fails after that */
+#define CONSUMERS_DEFAULT  128u
+#define LINGER_NS          UINT64_C(2000000000) /* workers that start one after the other share a pool */
+
+static const char usage_text[] =
+	"usage: stoupd --store DIR --pool NAME [options]\n"
+	"\n"
+	"Serve the volumes of a store to the processes of this machine, from one pool of shared\n"
+	"memory.\n"
+	"\n"
+	"  --store DIR            a store (may be given several times)\n"
+	"  --pool NAME            the pool's name: what consumers attach to\n"
+	"  --size SIZE            bytes of the pool: 512M, 4G (default: all that the store decodes to,\n"
+	"                         at most 512M)\n"
+	"  --backing KIND         posix (default), memfd (sealed, needs no /dev/shm), hugetlb\n"
+	"  --consumers N          consumers at once (default 128, at most 256)\n"
+	"  --cells N              leases of one consumer (default and at most 1024)\n"
+	"  --lease-bytes SIZE     bytes that one consumer may hold (default: a quarter of the pool)\n"
+	"  --request-timeout TIME default deadline of a request (30s)\n"
+	"  --threads N            decode workers (default: cores - 1, at least 1)\n"
+	"  --reader KIND          auto (default), io_uring, pread\n"
+	"  --depth N              reads in flight (default 16)\n"
+	"  --direct SWITCH        O_DIRECT for bytes that are not in the page cache: auto, on, off\n"
+	"  --cached SWITCH        look into the page cache first: auto, off\n"
+	"  --group NAME           group that may attach (default for root: stoup, where it exists)\n"
+	"  --auto                 end --linger after the last consumer\n"
+	"  --linger TIME          (2s)\n"
+	"  --ready-fd N           write \"ready\" or the reason of a failure to this descriptor\n"
+	"  --quiet                errors only\n"
+	"  --version, --help\n"
+	"\n"
+	"SIGTERM stops in order. Exit status: 0 done, 1 failed, 2 usage.\n";
+
+enum {
+	OPT_STORE = 256,
+	OPT_POOL,
+	OPT_SIZE,
+	OPT_BACKING,
+	OPT_CONSUMERS,
+	OPT_CELLS,
+	OPT_LEASE_BYTES,
+	OPT_REQUEST_TIMEOUT,
+	OPT_THREADS,
+	OPT_READER,
+	OPT_DEPTH,
+	OPT_DIRECT,
+	OPT_CACHED,
+	OPT_GROUP,
+	OPT_AUTO,
+	OPT_LINGER,
+	OPT_READY_FD,
+	OPT_QUIET,
+	OPT_VERSION,
+	OPT_HELP,
+};
+
+static const struct option long_options[] = {
+	{"store", required_argument, NULL, OPT_STORE},
+	{"pool", required_argument, NULL, OPT_POOL},
+	{"size", required_argument, NULL, OPT_SIZE},
+	{"backing", required_argument, NULL, OPT_BACKING},
+	{"consumers", required_argument, NULL, OPT_CONSUMERS},
+	{"cells", required_argument, NULL, OPT_CELLS},
+	{"lease-bytes", required_argument, NULL, OPT_LEASE_BYTES},
+	{"request-timeout", required_argument, NULL, OPT_REQUEST_TIMEOUT},
+	{"threads", required_argument, NULL, OPT_THREADS},
+	{"reader", required_argument, NULL, OPT_READER},
+	{"depth", required_argument, NULL, OPT_DEPTH},
+	{"direct", required_argument, NULL, OPT_DIRECT},
+	{"cached", required_argument, NULL, OPT_CACHED},
+	{"group", required_argument, NULL, OPT_GROUP},
+	{"auto", no_argument, NULL, OPT_AUTO},
+	{"linger", required_argument, NULL, OPT_LINGER},
+	{"ready-fd", required_argument, NULL, OPT_READY_FD},
+	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{"help", no_argument, NULL, OPT_HELP},
+	{NULL, 0, NULL, 0},
+};
+
+static int number(const char *text, uint32_t low, uint32_t high, uint32_t *ret)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || text[0] == '-' || value < low || value > high) {
+		fprintf(stderr, "stoupd: '%s': a number from %u to %u is wanted\n", text, low,
+			high);
+		return -EINVAL;
+	}
+	*ret = (uint32_t)value;
+	return 0;
+}
+
+static int bytes(const char *text, uint64_t *ret)
+{
+	if (stoup_size_parse(text, ret) == 0 && *ret > 0)
+		return 0;
+	fprintf(stderr, "stoupd: '%s' is no size; examples: 64M, 4G\n", text);
+	return -EINVAL;
+}
+
+static int duration(const char *text, uint64_t *ret)
+{
+	int64_t ns;
+
+	if (stoup_duration_parse(text, &ns) < 0 || ns < 0) {
+		fprintf(stderr, "stoupd: '%s' is no duration; examples: 250ms, 30s\n", text);
+		return -EINVAL;
+	}
+	*ret = (uint64_t)ns;
+	return 0;
+}
+
+/* One of a list of words; its place. */
+static int word(const char *text, const char *const *words, uint32_t *ret)
+{
+	for (uint32_t i = 0; words[i]; i++)
+		if (strcmp(text, words[i]) == 0) {
+			*ret = i;
+			return 0;
+		}
+	fprintf(stderr, "stoupd: '%s' is not one of:", text);
+	for (uint32_t i = 0; words[i]; i++)
+		fprintf(stderr, " %s", words[i]);
+	fprintf(stderr, "\n");
+	return -EINVAL;
+}
+
+static const char *const backing_words[] = {"posix", "memfd", "hugetlb", NULL};
+static const char *const reader_words[] = {"auto", "io_uring", "pread", NULL};
+static const char *const switch_words[] = {"auto", "on", "off", NULL};
+
+static int add_store(struct stoup_daemon_options *opt, const char *path)
+{
+	if (opt->store_cnt == STOUP_STORE_CAP) {
+		fprintf(stderr, "stoupd: more than %u stores\n", STOUP_STORE_CAP);
+		return -EINVAL;
+	}
+	opt->store_path[opt->store_cnt++] = path;
+	return 0;
+}
+
+static int reading_option(struct stoup_daemon_options *opt, int which, const char *arg)
+{
+	uint32_t value = 0;
+	int rc;
+
+	switch (which) {
+	case OPT_READER:
+		rc = word(arg, reader_words, &value);
+		opt->reader.kind = (enum stoup_reader_kind)value;
+		return rc;
+	case OPT_DIRECT:
+		rc = word(arg, switch_words, &value);
+		opt->reader.direct = (enum stoup_reader_switch)value;
+		return rc;
+	case OPT_CACHED:
+		rc = word(arg, switch_words, &value);
+		opt->reader.cached = (enum stoup_reader_switch)value;
+		return rc;
+	default:
+		return number(arg, 1, STOUP_READER_DEPTH_CAP, &opt->reader.depth);
+	}
+}
+
+static int set_option(struct stoup_daemon_options *opt, int which, const char *arg)
+{
+	uint32_t value;
+
+	switch (which) {
+	case OPT_STORE:
+		return add_store(opt, arg);
+	case OPT_POOL:
+		opt->pool = arg;
+		return 0;
+	case OPT_SIZE:
+		return bytes(arg, &opt->pool_len);
+	case OPT_BACKING:
+		return word(arg, backing_words, &opt->backing);
+	case OPT_CONSUMERS:
+		return number(arg, 1, STOUP_CONSUMER_CAP, &opt->consumer_cap);
+	case OPT_CELLS:
+		return number(arg, 1, STOUP_CELL_CAP, &opt->cell_cap);
+	case OPT_LEASE_BYTES:
+		return bytes(arg, &opt->lease_bytes_cap);
+	case OPT_REQUEST_TIMEOUT:
+		return duration(arg, &opt->request_timeout_ns);
+	case OPT_THREADS:
+		return number(arg, 1, STOUP_DECODE_THREAD_CAP, &opt->decode_threads);
+	case OPT_GROUP:
+		opt->group = arg;
+		return 0;
+	case OPT_AUTO:
+		opt->automatic = 1;
+		return 0;
+	case OPT_LINGER:
+		return duration(arg, &opt->linger_ns);
+	case OPT_READY_FD:
+		if (number(arg, 0, 1u << 20, &value) < 0)
+			return -EINVAL;
+		opt->ready_fd = (int)value;
+		return 0;
+	case OPT_QUIET:
+		opt->quiet = 1;
+		return 0;
+	default:
+		return reading_option(opt, which, arg);
+	}
+}
+
+static int parse(int argc, char **argv, struct stoup_daemon_options *opt)
+{
+	struct stoup_error err;
+	int which;
+
+	while ((which = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+		if (which == '?')
+			return -EINVAL;
+		if (which == OPT_HELP || which == OPT_VERSION) {
+			fputs(which == OPT_HELP ? usage_text : "stoupd " STOUP_VERSION "\n",
+				stdout);
+			return 1;
+		}
+		if (set_option(opt, which, optarg) < 0)
+			return -EINVAL;
+	}
+	if (optind < argc) {
+		fprintf(stderr, "stoupd: '%s': stores are named by --store\n", argv[optind]);
+		return -EINVAL;
+	}
+	if (opt->store_cnt == 0 || !opt->pool) {
+		fprintf(stderr, "stoupd: --store and --pool are needed\n");
+		return -EINVAL;
+	}
+	if (stoup_pool_name_valid(opt->pool, &err) < 0) {
+		fprintf(stderr, "stoupd: %s\n", err.text);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct stoup_daemon_options opt = {.consumer_cap = CONSUMERS_DEFAULT,
+		.cell_cap = STOUP_CELL_CAP,
+		.request_timeout_ns = REQUEST_TIMEOUT_NS,
+		.linger_ns = LINGER_NS,
+		.ready_fd = -1};
+	struct stoup_error err = {0};
+	int rc = parse(argc, argv, &opt);
+
+	if (rc < 0) {
+		fprintf(stderr, "try: stoupd --help\n");
+		return STOUP_EXIT_USAGE;
+	}
+	if (rc > 0)
+		return STOUP_EXIT_OK;
+	if (stoup_daemon_run(&opt, &err) < 0) {
+		fprintf(stderr, "stoupd[%s]: %s\n", opt.pool, err.text);
+		return STOUP_EXIT_FAIL;
+	}
+	return STOUP_EXIT_OK;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* volume.c - the volumes that a daemon serves: opened stores, catalogs, residency, reader files. */
+#include "producer/daemon.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A field is the same 64 bytes in a volume and in a catalog. */
+#define SAME(member)                                                                               \
+	offsetof(struct stoup_field, member) == offsetof(struct stoup_vol_field, member)
+_Static_assert(sizeof(struct stoup_field) == sizeof(struct stoup_vol_field) && SAME(name) &&
+		       SAME(off) && SAME(cnt) && SAME(type) && SAME(flags) && SAME(exp10) &&
+		       SAME(null_bits) && SAME(unit),
+	"one layout");
+
+int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err)
+{
+	for (uint32_t i = 0; i < d->opt.store_cnt; i++) {
+		int rc = stoup_store_open(d->opt.store_path[i], &d->stores[i], err);
+
+		if (rc < 0)
+			return rc;
+		d->volume_cnt += d->stores[i]->volume_cnt;
+	}
+	if (d->volume_cnt > STOUP_VOLUME_CAP)
+		return stoup_error_set(err, -E2BIG,
+			"%u volumes are more than a pool serves (%u); mend: stoup compact, or "
+			"fewer stores",
+			d->volume_cnt, STOUP_VOLUME_CAP);
+	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
+		for (uint32_t v = 0; v < d->stores[i]->volume_cnt; v++) {
+			const struct stoup_vol_index *index = d->stores[i]->volumes[v]->index;
+
+			for (uint32_t b = 0; b < index->block_cnt; b++)
+				if (index->blocks[b].raw_len > d->block_len_max)
+					d->block_len_max = index->blocks[b].raw_len;
+		}
+	return 0;
+}
+
+/* Decoded bytes of all stores, each block rounded up to pages as the ring does. */
+uint64_t stoup_volumes_raw_len(const struct stoup_daemon *d)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
+		for (uint32_t v = 0; v < d->stores[i]->volume_cnt; v++) {
+			const struct stoup_vol_index *index = d->stores[i]->volumes[v]->index;
+
+			for (uint32_t b = 0; b < index->block_cnt; b++)
+				sum += (index->blocks[b].raw_len + STOUP_OS_PAGE_LEN - 1) &
+				       ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
+		}
+	return sum;
+}
+
+/* ---- the catalog ------------------------------------------------------------------------------ */
+
+static void count_index(const struct stoup_store_volume *file, struct stoup_catalog_counts *n)
+{
+	const struct stoup_vol_index *index = file->index;
+
+	n->schema_cnt = index->schema_cnt;
+	n->field_cnt = index->field_cnt;
+	n->series_cnt = index->series_cnt;
+	n->block_cnt = index->block_cnt;
+	n->segment_cnt = index->segment_cnt;
+	n->string_len = strlen(file->path) + 1;
+	for (uint32_t i = 0; i < index->series_cnt; i++)
+		n->string_len += (uint64_t)index->series[i].name_len + 1;
+}
+
+static void *table_at(struct stoup_catalog *c, uint64_t off)
+{
+	return (char *)c + off;
+}
+
+static void fill_schemas(struct stoup_catalog *c, const struct stoup_vol_index *index)
+{
+	struct stoup_catalog_schema *to = table_at(c, c->schema_off);
+
+	for (uint32_t i = 0; i < index->schema_cnt; i++) {
+		const struct stoup_vol_schema *from = &index->schemas[i];
+
+		snprintf(to[i].name, sizeof(to[i].name), "%s", from->name);
+		to[i].stride = from->stride;
+		to[i].align = from->align;
+		to[i].key_off = from->key_off;
+		to[i].flags = from->flags;
+		to[i].interval_ns = from->interval_ns;
+		to[i].hash = from->hash;
+		to[i].field_first = from->field_first;
+		to[i].field_cnt = from->field_cnt;
+	}
+	if (index->field_cnt > 0)
+		memcpy(table_at(c, c->field_off), index->fields,
+			(size_t)index->field_cnt * sizeof(struct stoup_field));
+}
+
+static void fill_series(struct stoup_catalog *c, const struct stoup_store_volume *file)
+{
+	struct stoup_catalog_series *to = table_at(c, c->series_off);
+	char *strings = table_at(c, c->string_off);
+	uint32_t at = (uint32_t)strlen(file->path) + 1;
+
+	memcpy(strings, file->path, at);
+	c->path_off = 0;
+	for (uint32_t i = 0; i < file->index->series_cnt; i++) {
+		const struct stoup_vol_series *from = &file->index->series[i];
+
+		memcpy(strings + at, from->name, from->name_len);
+		to[i].name_off = at;
+		to[i].name_len = from->name_len;
+		to[i].schema_idx = from->schema_idx;
+		to[i].flags =
+			from->flags & STOUP_VOL_SERIES_KEEP_ORDER ? STOUP_CATALOG_KEEP_ORDER : 0;
+		to[i].segment_first = from->segment_first;
+		to[i].segment_cnt = from->segment_cnt;
+		to[i].record_cnt = from->record_cnt;
+		to[i].first_key = from->first_key;
+		to[i].last_key = from->last_key;
+		at += from->name_len + 1;
+	}
+}
+
+static void fill_blocks(struct stoup_catalog *c, const struct stoup_vol_index *index)
+{
+	struct stoup_catalog_block *block = table_at(c, c->block_off);
+	struct stoup_catalog_segment *segment = table_at(c, c->segment_off);
+
+	for (uint32_t i = 0; i < index->block_cnt; i++) {
+		block[i].raw_len = index->blocks[i].raw_len;
+		block[i].stored_len = index->blocks[i].stored_len;
+		block[i].codec = index->blocks[i].codec;
+		block[i].schema_idx = index->blocks[i].schema_idx;
+		block[i].stored_off = index->blocks[i].stored_off;
+	}
+	for (uint32_t i = 0; i < index->segment_cnt; i++) {
+		segment[i].block_idx = index->segments[i].block_idx;
+		segment[i].raw_off = index->segments[i].raw_off;
+		segment[i].record_cnt = index->segments[i].record_cnt;
+		segment[i].series_idx = index->segments[i].series_idx;
+		segment[i].ordinal = index->segments[i].ordinal;
+		segment[i].first_key = index->segments[i].first_key;
+		segment[i].last_key = index->segments[i].last_key;
+	}
+}
+
+static int make_catalog(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_error *err)
+{
+	struct stoup_volume *v = &d->volumes[volume_idx];
+	struct stoup_catalog_counts counts;
+	struct stoup_catalog *c;
+	char name[128];
+	int rc;
+
+	count_index(v->file, &counts);
+	/* name_off has 32 bits. */
+	if (counts.string_len > UINT32_MAX || stoup_catalog_footprint(&counts) == 0)
+		return stoup_error_set(err, -E2BIG,
+			"%s: series names of %llu bytes are more than a catalog holds",
+			v->file->path, (unsigned long long)counts.string_len);
+	snprintf(name, sizeof(name), "/stoup.%u.%s.v%u", d->uid, d->opt.pool, volume_idx);
+	/* Small objects stay in memfds of ordinary pages when the data lies in huge ones. */
+	rc = stoup_region_create(&v->catalog,
+		d->opt.backing == STOUP_BACKING_POSIX ? STOUP_BACKING_POSIX : STOUP_BACKING_MEMFD,
+		name, 0600, stoup_catalog_footprint(&counts), 1, 1, 1, err);
+	if (rc < 0)
+		return rc;
+	c = v->catalog.base;
+	stoup_catalog_format(c, &counts, volume_idx);
+	memcpy(c->volume_id, v->file->index->header.id, sizeof(c->volume_id));
+	c->ingest_seq = v->file->index->header.ingest_seq;
+	c->batch_idx = v->file->index->header.batch_idx;
+	fill_schemas(c, v->file->index);
+	fill_series(c, v->file);
+	fill_blocks(c, v->file->index);
+	v->residency = stoup_catalog_residency(c);
+	return 0;
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+static void describe(struct stoup_daemon *d, uint32_t volume_idx)
+{
+	struct stoup_control_volume *entry = &stoup_control_volumes(d->control)[volume_idx];
+	const struct stoup_volume *v = &d->volumes[volume_idx];
+	const struct stoup_vol_index *index = v->file->index;
+	size_t len = strlen(v->file->path);
+
+	entry->block_cnt = index->block_cnt;
+	entry->series_cnt = index->series_cnt;
+	entry->segment_cnt = index->segment_cnt;
+	entry->catalog_len = v->catalog.len;
+	memcpy(entry->id, index->header.id, sizeof(entry->id));
+	for (uint32_t i = 0; i < index->series_cnt; i++)
+		entry->record_cnt += index->series[i].record_cnt;
+	for (uint32_t i = 0; i < index->block_cnt; i++) {
+		entry->raw_len += index->blocks[i].raw_len;
+		entry->stored_len += index->blocks[i].stored_len;
+	}
+	snprintf(entry->path, sizeof(entry->path), "%s",
+		len < sizeof(entry->path) ? v->file->path
+					  : v->file->path + len - (sizeof(entry->path) - 1));
+	atomic_store_explicit(&entry->state, STOUP_VOLUME_SERVED, memory_order_release);
+}
+
+static int make_volume(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_store_volume *file,
+	struct stoup_error *err)
+{
+	struct stoup_volume *v = &d->volumes[volume_idx];
+	uint32_t block_cnt = file->index->block_cnt;
+	struct stoup_error why;
+	int rc;
+
+	v->file = file;
+	v->load_idx = malloc((size_t)block_cnt * sizeof(v->load_idx[0]) + 1);
+	v->load_cnt = calloc((size_t)block_cnt + 1, sizeof(v->load_cnt[0]));
+	if (!v->load_idx || !v->load_cnt)
+		return stoup_error_set(err, -ENOMEM, "out of memory for %u blocks", block_cnt);
+	for (uint32_t b = 0; b < block_cnt; b++)
+		v->load_idx[b] = STOUP_IDX_NONE;
+	rc = make_catalog(d, volume_idx, err);
+	if (rc < 0)
+		return rc;
+	v->reader_idx = stoup_reader_file_add(d->reader, file->fd, file->path, &why);
+	if (v->reader_idx < 0)
+		stoup_log_error(d, v->reader_idx, "%s: can not be read: %s", file->path, why.text);
+	describe(d, volume_idx);
+	return 0;
+}
+
+int stoup_volumes_make(struct stoup_daemon *d, struct stoup_error *err)
+{
+	uint32_t idx = 0, refused = 0;
+
+	d->volumes = calloc((size_t)d->volume_cnt + 1, sizeof(d->volumes[0]));
+	if (!d->volumes)
+		return stoup_error_set(err, -ENOMEM, "out of memory for %u volumes", d->volume_cnt);
+	for (uint32_t i = 0; i < d->volume_cnt; i++) {
+		d->volumes[i].catalog.fd = d->volumes[i].catalog.ro_fd = -1;
+		d->volumes[i].reader_idx = -1;
+	}
+	for (uint32_t s = 0; s < d->opt.store_cnt; s++) {
+		const struct stoup_store *store = d->stores[s];
+
+		for (uint32_t i = 0; i < store->fault_cnt; i++, refused++)
+			stoup_log_error(d, -EBADMSG, "volume refused: %s", store->faults[i].text);
+		for (uint32_t v = 0; v < store->volume_cnt; v++) {
+			int rc = make_volume(d, idx++, store->volumes[v], err);
+
+			if (rc < 0)
+				return rc;
+		}
+	}
+	stoup_gauge(d, STOUP_COUNTER_VOLUMES, d->volume_cnt);
+	stoup_gauge(d, STOUP_COUNTER_VOLUMES_REFUSED, refused);
+	atomic_store_explicit(&d->control->volume_cnt, d->volume_cnt, memory_order_release);
+	return 0;
+}
+
+void stoup_volumes_fini(struct stoup_daemon *d)
+{
+	for (uint32_t i = 0; d->volumes && i < d->volume_cnt; i++) {
+		stoup_region_fini(&d->volumes[i].catalog);
+		free(d->volumes[i].load_idx);
+		free(d->volumes[i].load_cnt);
+	}
+	free(d->volumes);
+	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
+		stoup_store_close(d->stores[i]);
+}
