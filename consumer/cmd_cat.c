@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_cat.c - `stoup cat POOL SERIES`: records as CSV or JSON lines.
+ *
+ *      pool or store/ --attach--> series --scan--> span --field by field--> text on stdout
+ *
+ * Numbers are exact decimals, times ISO 8601 with nanoseconds, undefined values print as nothing (CSV) or
+ * null (JSON). Reserved bytes are not printed.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "consumer/stoup.h"
+#include "consumer/tool_pool.h"
+#include "consumer/tools.h"
+#include "shm/format.h"
+#include "shm/json.h"
+#include "shm/timestamp.h"
+
+#define OUT_LEN (1u << 18) /* bytes that stdout collects before a write */
+
+static const char usage[] =
+	"usage: stoup cat [options] POOL SERIES\n"
+	"Print the records of a series. POOL is the name of a pool, or the path of a store with a "
+	"slash\n"
+	"(joins its automatic daemon, which is started when there is none).\n"
+	"\n"
+	"  --from TIME      first key (inclusive): ISO 8601, or ns since the epoch\n"
+	"  --to TIME        last key (exclusive)\n"
+	"  --limit N        print at most N records\n"
+	"  --format KIND    csv (default), jsonl\n"
+	"  --no-header      CSV without the line of names\n"
+	"  --skip-damaged   go on behind a damaged block: told on stderr, exit status 1\n"
+	"\n"
+	"Exit status: 0 done, 1 failed, 2 usage.\n";
+
+struct cat {
+	const char *pool, *series;
+	struct stoup_range range;
+	uint64_t limit;
+	int json, header, skip;
+	char *text; /* room for one field */
+	size_t text_cap;
+};
+
+static const struct option options[] = {
+	{"from", required_argument, NULL, 'f'},
+	{"to", required_argument, NULL, 't'},
+	{"limit", required_argument, NULL, 'l'},
+	{"format", required_argument, NULL, 'o'},
+	{"no-header", no_argument, NULL, 'n'},
+	{"skip-damaged", no_argument, NULL, 's'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+/* ---- options ---------------------------------------------------------------------------------- */
+
+static int time_option(const char *text, int64_t *ret)
+{
+	struct stoup_timestamp_format format = {.kind = STOUP_TIMESTAMP_AUTO};
+	const char *why = "";
+
+	if (stoup_timestamp_parse(&format, text, strlen(text), ret, &why) == 0 && *ret > 0)
+		return 0;
+	fprintf(stderr,
+		"stoup cat: '%s' is no time (%s); examples: 2024-06-03T14:30:00Z, "
+		"1717425000000000000\n",
+		text, why);
+	return -EINVAL;
+}
+
+static int limit_option(const char *text, uint64_t *ret)
+{
+	char *end;
+
+	errno = 0;
+	*ret = strtoull(text, &end, 10);
+	if (!errno && end != text && !*end && text[0] != '-')
+		return 0;
+	fprintf(stderr, "stoup cat: --limit %s: a number is wanted\n", text);
+	return -EINVAL;
+}
+
+static int format_option(const char *text, int *ret_json)
+{
+	if (strcmp(text, "csv") != 0 && strcmp(text, "jsonl") != 0) {
+		fprintf(stderr, "stoup cat: --format %s: csv or jsonl\n", text);
+		return -EINVAL;
+	}
+	*ret_json = text[0] == 'j';
+	return 0;
+}
+
+static int set_option(struct cat *cat, int which)
+{
+	switch (which) {
+	case 'f':
+		return time_option(optarg, &cat->range.from_ns);
+	case 't':
+		return time_option(optarg, &cat->range.to_ns);
+	case 'l':
+		return limit_option(optarg, &cat->limit);
+	case 'o':
+		return format_option(optarg, &cat->json);
+	case 'n':
+		cat->header = 0;
+		return 0;
+	case 's':
+		cat->skip = 1;
+		return 0;
+	default:
+		return -EINVAL;
+	}
+}
+
+static int parse(int argc, char **argv, struct cat *cat)
+{
+	int which;
+
+	optind = 1;
+	while ((which = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (which == 'h') {
+			fputs(usage, stdout);
+			return 1;
+		}
+		if (set_option(cat, which) < 0)
+			return -EINVAL;
+	}
+	if (optind != argc - 2)
+		return -EINVAL;
+	cat->pool = argv[optind];
+	cat->series = argv[optind + 1];
+	return 0;
+}
+
+/* ---- printing --------------------------------------------------------------------------------- */
+
+static int is_text(const struct stoup_field *field)
+{
+	return field->type == STOUP_TYPE_CHAR || field->type == STOUP_TYPE_BYTES ||
+	       (field->flags & STOUP_FIELD_TIME);
+}
+
+/* RFC 4180: quoted where the text holds a delimiter, a quote or a line end. */
+static void csv_text(const char *text)
+{
+	if (!strpbrk(text, ",\"\r\n")) {
+		fputs(text, stdout);
+		return;
+	}
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"')
+			putchar('"');
+		putchar(*text);
+	}
+	putchar('"');
+}
+
+static void print_field(const struct cat *cat, const struct stoup_field *field, const char *record)
+{
+	if (cat->json && stoup_field_is_null(field, record)) {
+		fputs("null", stdout);
+		return;
+	}
+	stoup_format_field(field, record, cat->text, cat->text_cap);
+	if (!cat->json)
+		csv_text(cat->text);
+	else if (is_text(field) ||
+		 strpbrk(cat->text, "ni")) /* nan and inf are no numbers of JSON */
+		stoup_json_string(stdout, cat->text);
+	else
+		fputs(cat->text, stdout);
+}
+
+static void print_record(
+	const struct cat *cat, const struct stoup_schema *schema, const char *record)
+{
+	const char *sep = "";
+
+	if (cat->json)
+		putchar('{');
+	for (uint32_t i = 0; i < schema->field_cnt; i++) {
+		const struct stoup_field *field = &schema->fields[i];
+
+		if (field->flags & STOUP_FIELD_HIDDEN)
+			continue;
+		fputs(sep, stdout);
+		if (cat->json) {
+			stoup_json_string(stdout, field->name);
+			putchar(':');
+		}
+		print_field(cat, field, record);
+		sep = ",";
+	}
+	fputs(cat->json ? "}\n" : "\n", stdout);
+}
+
+static void print_header(const struct stoup_schema *schema)
+{
+	const char *sep = "";
+
+	for (uint32_t i = 0; i < schema->field_cnt; i++) {
+		if (schema->fields[i].flags & STOUP_FIELD_HIDDEN)
+			continue;
+		printf("%s%s", sep, schema->fields[i].name);
+		sep = ",";
+	}
+	putchar('\n');
+}
+
+static int make_room(struct cat *cat, const struct stoup_schema *schema)
+{
+	cat->text_cap = STOUP_FORMAT_CAP;
+	for (uint32_t i = 0; i < schema->field_cnt; i++)
+		if (cat->text_cap < 4 * (size_t)schema->fields[i].cnt + 1)
+			cat->text_cap = 4 * (size_t)schema->fields[i].cnt + 1;
+	cat->text = malloc(cat->text_cap);
+	return cat->text ? 0 : -ENOMEM;
+}
+
+/* ---- the scan --------------------------------------------------------------------------------- */
+
+/* A failure of stoup_next: 1 = it was stepped over, 0 = the end. */
+static int step_over(const struct cat *cat, struct stoup_cursor *cur, int rc)
+{
+	fflush(stdout);
+	fprintf(stderr, "stoup cat: %s\n", stoup_cursor_error(cur)->text);
+	if (!cat->skip || (rc != -EBADMSG && rc != -EIO))
+		return 0;
+	fprintf(stderr, "stoup cat: %" PRId64 " records left out\n", stoup_cursor_skip(cur));
+	return 1;
+}
+
+static int print_all(const struct cat *cat, struct stoup_cursor *cur)
+{
+	uint64_t left = cat->limit;
+	struct stoup_span span;
+	int rc, status = 0;
+
+	while (left > 0 && (rc = stoup_next(cur, &span)) != 0) {
+		if (rc < 0) {
+			status = 1;
+			if (!step_over(cat, cur, rc))
+				break;
+			continue;
+		}
+		for (uint64_t i = 0; i < span.record_cnt && left > 0; i++, left--)
+			print_record(cat, span.schema, (const char *)span.base + i * span.stride);
+		if (ferror(stdout))
+			break;
+	}
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		/* A reader that went away, such as `head`, is not a failure to talk about. */
+		if (errno != EPIPE)
+			fprintf(stderr, "stoup cat: standard output: %s\n", strerror(errno));
+		status = 1;
+	}
+	return status;
+}
+
+static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
+{
+	struct stoup_series series;
+	struct stoup_cursor *cur;
+	int status;
+
+	if (stoup_series_find(st, cat->series, &series, err) < 0)
+		return -1;
+	if (series.schema->flags & STOUP_SCHEMA_VARIABLE)
+		return stoup_error_set(err, -ENOTSUP,
+			"%s holds messages of variable length, which this version does not print",
+			series.name);
+	if (make_room(cat, series.schema) < 0 ||
+		stoup_scan(st, &series, &cat->range, &cur, err) < 0)
+		return -1;
+	if (cat->header && !cat->json)
+		print_header(series.schema);
+	status = print_all(cat, cur);
+	stoup_cursor_close(cur);
+	return status;
+}
+
+/* A name without a slash is a pool's; where there is none and a directory is called so, it is a store. */
+static int attach(const char *pool, struct stoup **ret, struct stoup_error *err)
+{
+	char path[PATH_MAX], beside[PATH_MAX];
+	struct stoup_options opt;
+	struct stat st;
+	int rc;
+
+	stoup_options_init(&opt);
+	/* The daemon that was built or installed with this program, unless the user says another. */
+	if (!getenv("STOUPD") && stoup_daemon_beside(beside, sizeof(beside)))
+		opt.daemon = beside;
+	rc = stoup_attach(pool, &opt, ret, err);
+
+	if (rc != -ENOENT || strchr(pool, '/') || stat(pool, &st) < 0 || !S_ISDIR(st.st_mode))
+		return rc;
+	snprintf(path, sizeof(path), "./%s/", pool);
+	return stoup_attach(path, &opt, ret, err);
+}
+
+int stoup_cmd_cat(int argc, char **argv)
+{
+	struct cat cat = {.limit = UINT64_MAX, .header = 1};
+	struct stoup_error err = {0};
+	struct stoup *st;
+	int rc = parse(argc, argv, &cat);
+
+	if (rc < 0)
+		fputs(usage, stderr);
+	if (rc)
+		return rc < 0 ? 2 : 0;
+	if (attach(cat.pool, &st, &err) < 0) {
+		fprintf(stderr, "stoup cat: %s\n", err.text);
+		return 1;
+	}
+	setvbuf(stdout, NULL, _IOFBF, OUT_LEN);
+	rc = scan(&cat, st, &err);
+	if (rc < 0)
+		fprintf(stderr, "stoup cat: %s\n", err.text);
+	stoup_detach(st);
+	free(cat.text);
+	return rc != 0;
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cmd_stat.c - `stoup stat POOL` and `stoup holders POOL`: the control object in words or JSON.
+ *
+ * Reads the named control object alone: works while the daemon hangs, is stopped, or is dead and its
+ * object still lies there, and says which of these it is. Needs read permission only.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "consumer/tool_pool.h"
+#include "consumer/tools.h"
+#include "shm/control.h"
+#include "shm/format.h"
+#include "shm/json.h"
+
+#define SILENT_NS UINT64_C(3000000000) /* the heartbeat comes at least once a second */
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* Age of a CLOCK_MONOTONIC moment; 0 for one that is not known or lies ahead. */
+static uint64_t age_ns(uint64_t then)
+{
+	uint64_t now = now_ns();
+
+	return then == 0 || then > now ? 0 : now - then;
+}
+
+static const char *condition(const struct stoup_control *c)
+{
+	uint32_t state = atomic_load_explicit(&c->state, memory_order_acquire);
+
+	if (state == STOUP_STATE_STOPPED)
+		return "stopped";
+	if (!stoup_control_alive(c))
+		return "dead";
+	if (state == STOUP_STATE_STARTING)
+		return "starting";
+	if (age_ns(atomic_load_explicit(&c->heartbeat_ns, memory_order_acquire)) > SILENT_NS)
+		return "silent";
+	return "running";
+}
+
+static uint64_t counter(const struct stoup_control *c, enum stoup_counter id)
+{
+	return atomic_load_explicit(&stoup_control_counters(c)[id].value, memory_order_relaxed);
+}
+
+static const char *consumer_state(uint32_t state)
+{
+	return state == STOUP_CONSUMER_DEAF ? "deaf" : "attached";
+}
+
+static void comm_text(const struct stoup_control_consumer *e, char ret[17])
+{
+	uint64_t comm[2] = {atomic_load_explicit(&e->comm[0], memory_order_relaxed),
+		atomic_load_explicit(&e->comm[1], memory_order_relaxed)};
+
+	memcpy(ret, comm, sizeof(comm));
+	ret[16] = 0;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------- */
+
+static void json_text(const char *name, const char *value)
+{
+	printf("\"%s\": ", name);
+	stoup_json_string(stdout, value);
+}
+
+static void json_consumers(const struct stoup_control *c)
+{
+	const char *sep = "";
+
+	printf(",\n\"consumers\": [");
+	for (uint32_t i = 0; i < c->consumer_cap; i++) {
+		const struct stoup_control_consumer *e = &stoup_control_consumers(c)[i];
+		uint32_t state = atomic_load_explicit(&e->state, memory_order_acquire);
+		char comm[17];
+
+		if (state == STOUP_CONSUMER_NONE)
+			continue;
+		comm_text(e, comm);
+		printf("%s\n  {\"consumer\": %u, \"pid\": %u, \"uid\": %u, ", sep, i, e->pid,
+			e->uid);
+		json_text("command", comm);
+		printf(", \"state\": \"%s\", \"leases\": %u, \"leased_bytes\": %" PRIu64
+		       ", \"oldest_lease_ns\": %" PRIu64 ", \"waiting\": %u, \"hits\": %" PRIu64
+		       ", \"misses\": %" PRIu64 ", \"timeouts\": %" PRIu64 ", \"wait_ns\": %" PRIu64
+		       ", \"records\": %" PRIu64 "}",
+			consumer_state(state), e->lease_cnt, e->leased_bytes,
+			age_ns(e->oldest_lease_ns), e->waiting_cnt, e->hit_cnt, e->miss_cnt,
+			e->timeout_cnt, e->wait_ns, e->record_cnt);
+		sep = ",";
+	}
+	printf("\n]");
+}
+
+static void json_volumes(const struct stoup_control *c)
+{
+	uint32_t cnt = atomic_load_explicit(&c->volume_cnt, memory_order_acquire);
+
+	printf(",\n\"volumes\": [");
+	for (uint32_t i = 0; i < cnt && i < c->volume_cap; i++) {
+		const struct stoup_control_volume *v = &stoup_control_volumes(c)[i];
+
+		printf("%s\n  {", i ? "," : "");
+		json_text("path", v->path);
+		printf(", \"blocks\": %u, \"series\": %u, \"records\": %" PRIu64
+		       ", \"raw_bytes\": %" PRIu64 ", \"stored_bytes\": %" PRIu64 "}",
+			v->block_cnt, v->series_cnt, v->record_cnt, v->raw_len, v->stored_len);
+	}
+	printf("\n]");
+}
+
+static void json_counters(const struct stoup_control *c)
+{
+	printf(",\n\"counters\": {");
+	for (uint32_t i = 0; i < c->counter_cnt; i++)
+		printf("%s\n  \"%s\": %" PRIu64, i ? "," : "", stoup_control_counters(c)[i].name,
+			atomic_load_explicit(
+				&stoup_control_counters(c)[i].value, memory_order_relaxed));
+	printf("\n}");
+}
+
+static void json_errors(const struct stoup_control *c)
+{
+	struct stoup_control_error error;
+	char first[STOUP_FORMAT_CAP], last[STOUP_FORMAT_CAP];
+	const char *sep = "";
+
+	printf(",\n\"errors\": [");
+	for (uint32_t i = 0; i < c->error_cap; i++) {
+		if (!stoup_control_error_read(c, i, &error))
+			continue;
+		stoup_format_time(error.first_ns, first);
+		stoup_format_time(error.last_ns, last);
+		printf("%s\n  {\"count\": %" PRIu64
+		       ", \"code\": %d, \"first\": \"%s\", \"last\": \"%s\", ",
+			sep, error.count, error.code, first, last);
+		json_text("text", error.text);
+		printf("}");
+		sep = ",";
+	}
+	printf("\n]");
+}
+
+static void print_json(const struct stoup_control *c)
+{
+	printf("{");
+	json_text("pool", c->pool_name);
+	printf(", ");
+	json_text("state", condition(c));
+	printf(", \"pid\": %u, \"uid\": %u, ", c->daemon_pid, c->uid);
+	json_text("version", c->version);
+	printf(", ");
+	json_text("store", c->store_path);
+	printf(",\n\"size\": %" PRIu64 ", ", c->data_len);
+	json_text("backing", c->backing);
+	printf(", \"huge_bytes\": %" PRIu64 ", ", c->huge_len);
+	json_text("huge_reason", c->huge_reason);
+	printf(",\n");
+	json_text("reader", c->reader_kind);
+	printf(", ");
+	json_text("reader_reason", c->reader_reason);
+	printf(", \"reader_depth\": %u, \"decode_threads\": %u", c->reader_depth,
+		c->decode_threads);
+	printf(",\n\"block_len_max\": %u, \"lease_bytes_max\": %" PRIu64 ", \"consumers_max\": %u"
+	       ", \"cells_max\": %u, \"heartbeat_age_ns\": %" PRIu64,
+		c->block_len_max, c->lease_bytes_cap, c->consumer_cap, c->cell_cap,
+		age_ns(c->heartbeat_ns));
+	json_consumers(c);
+	json_volumes(c);
+	json_counters(c);
+	json_errors(c);
+	printf("\n}\n");
+}
+
+/* ---- words ------------------------------------------------------------------------------------ */
+
+static void print_consumers(const struct stoup_control *c)
+{
+	int head = 0;
+
+	for (uint32_t i = 0; i < c->consumer_cap; i++) {
+		const struct stoup_control_consumer *e = &stoup_control_consumers(c)[i];
+		uint32_t state = atomic_load_explicit(&e->state, memory_order_acquire);
+		char comm[17];
+
+		if (state == STOUP_CONSUMER_NONE)
+			continue;
+		if (!head++)
+			printf("\n%8s %-16s %-8s %7s %12s %10s %8s %12s %10s %14s\n", "pid",
+				"command", "state", "leases", "held bytes", "oldest s", "waiting",
+				"hits", "misses", "records");
+		comm_text(e, comm);
+		printf("%8u %-16s %-8s %7u %12" PRIu64 " %10.1f %8u %12" PRIu64 " %10" PRIu64
+		       " %14" PRIu64 "\n",
+			e->pid, comm, consumer_state(state), e->lease_cnt, e->leased_bytes,
+			(double)age_ns(e->oldest_lease_ns) / 1e9, e->waiting_cnt, e->hit_cnt,
+			e->miss_cnt, e->record_cnt);
+	}
+}
+
+static void print_errors(const struct stoup_control *c)
+{
+	struct stoup_control_error error;
+	char last[STOUP_FORMAT_CAP];
+
+	for (uint32_t i = 0; i < c->error_cap; i++) {
+		if (!stoup_control_error_read(c, i, &error))
+			continue;
+		stoup_format_time(error.last_ns, last);
+		printf("\nerror, %" PRIu64 " times, last %s\n  %s\n", error.count, last,
+			error.text);
+	}
+}
+
+static void print_state(const struct stoup_control *c)
+{
+	const char *state = condition(c);
+
+	printf("pool %s: %s (pid %u, version %s), store %s\n", c->pool_name, state, c->daemon_pid,
+		c->version, c->store_path);
+	if (strcmp(state, "dead") == 0)
+		printf("  the daemon was killed: consumers keep what they hold; start it again, "
+		       "nothing needs cleaning\n");
+	if (strcmp(state, "silent") == 0)
+		printf("  no heartbeat for %.1f s: the daemon is stopped (kill -CONT %u) or the "
+		       "machine is overloaded\n",
+			(double)age_ns(c->heartbeat_ns) / 1e9, c->daemon_pid);
+}
+
+static void print_words(const struct stoup_control *c)
+{
+	print_state(c);
+	printf("  size %" PRIu64 " bytes, %s, %" PRIu64 " in 2 MiB pages%s%s\n", c->data_len,
+		c->backing, c->huge_len, c->huge_reason[0] ? ": " : "", c->huge_reason);
+	printf("  reads by %s, depth %u%s%s; %u decode threads\n", c->reader_kind, c->reader_depth,
+		c->reader_reason[0] ? ": " : "", c->reader_reason, c->decode_threads);
+	printf("  blocks of at most %u bytes, at most %" PRIu64 " bytes held by one consumer\n",
+		c->block_len_max, c->lease_bytes_cap);
+	print_consumers(c);
+	printf("\n");
+	for (uint32_t i = 0; i < c->counter_cnt; i++) {
+		const struct stoup_control_counter *k = &stoup_control_counters(c)[i];
+
+		printf("%-20s %16" PRIu64 " %-10s %s\n", k->name,
+			atomic_load_explicit(&k->value, memory_order_relaxed), k->unit, k->text);
+	}
+	print_errors(c);
+}
+
+/* ---- commands --------------------------------------------------------------------------------- */
+
+static const struct option options[] = {
+	{"json", no_argument, NULL, 'j'},
+	{"help", no_argument, NULL, 'h'},
+	{NULL, 0, NULL, 0},
+};
+
+/* Parse [--json] POOL. 0 and *ret_pool, or the exit status + 1. */
+static int parse(int argc, char **argv, const char *usage, int *json, const char **ret_pool)
+{
+	int which;
+
+	optind = 1;
+	while ((which = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (which == 'j') {
+			*json = 1;
+		} else if (which == 'h') {
+			fputs(usage, stdout);
+			return 1;
+		} else {
+			fputs(usage, stderr);
+			return 3;
+		}
+	}
+	if (optind != argc - 1) {
+		fputs(usage, stderr);
+		return 3;
+	}
+	*ret_pool = argv[optind];
+	return 0;
+}
+
+static int open_pool(const char *pool, const struct stoup_control **ret, size_t *ret_len)
+{
+	struct stoup_error err = {0};
+
+	if (stoup_pool_resolve(pool, ret, ret_len, &err) < 0) {
+		fprintf(stderr, "stoup: %s\n", err.text);
+		return -1;
+	}
+	return 0;
+}
+
+int stoup_cmd_stat(int argc, char **argv)
+{
+	static const char usage[] = "usage: stoup stat [--json] POOL\n"
+				    "Show a pool: state, consumers, counters, errors. POOL may be "
+				    "the path of a store with a slash:\n"
+				    "its automatic daemon, which is not started. Exit status 1 "
+				    "when there is no such pool.\n";
+	const struct stoup_control *control;
+	const char *pool;
+	size_t len;
+	int json = 0, rc = parse(argc, argv, usage, &json, &pool);
+
+	if (rc)
+		return rc - 1;
+	if (open_pool(pool, &control, &len) < 0)
+		return 1;
+	if (json)
+		print_json(control);
+	else
+		print_words(control);
+	stoup_control_close(control, len);
+	return 0;
+}
+
+int stoup_cmd_holders(int argc, char **argv)
+{
+	static const char usage[] =
+		"usage: stoup holders POOL\n"
+		"Show who holds leases: process, command, leases, bytes, age of the oldest.\n";
+	const struct stoup_control *control;
+	const char *pool;
+	size_t len;
+	int json = 0, rc = parse(argc, argv, usage, &json, &pool);
+
+	if (rc)
+		return rc - 1;
+	if (open_pool(pool, &control, &len) < 0)
+		return 1;
+	print_state(control);
+	printf("  %" PRIu64 " leases on %" PRIu64 " bytes\n",
+		counter(control, STOUP_COUNTER_LEASES),
+		counter(control, STOUP_COUNTER_LEASED_BYTES));
+	print_consumers(control);
+	stoup_control_close(control, len);
+	return 0;
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cursor.c - scans: segment by segment over the parts of a series, trimmed to a range of keys.
+ *
+ *      part 0 (volume a)          part 1 (volume b)
+ *      [seg][seg][seg][seg]       [seg][seg][seg]
+ *            ^pos          ^asked: up to here blocks were resident or asked for
+ *            |<- window ->|
+ *
+ *      next: release the grip -> hit, else request and wait -> cut to [from, to) -> pos + 1
+ *
+ * Invariant: pos is the segment that the next call tries; it moves only when that segment's span
+ * was handed out, found empty, or skipped. So a failed call may be repeated, and nothing comes
+ * twice.
+ *
+ * Read-ahead: the window grows from 2 segments to options.ahead_cnt, so that a look at one block
+ * loads little. A request goes out when less than half of the window lies ahead; when everything is
+ * resident, only residency words are read.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "consumer/client.h"
+
+#define WINDOW_FIRST 2u
+
+/* A place in the sequence of all segments. */
+struct place {
+	uint32_t part, seg; /* seg counts within its part */
+	uint64_t pos;       /* segments before it, since the start of the scan */
+};
+
+struct stoup_cursor {
+	struct stoup *st;
+	const struct stoup_schema *schema;
+	struct stoup_part *parts;
+	uint32_t part_cnt, window;
+	int64_t from_ns, to_ns; /* 0 = open */
+	struct place at;        /* the next segment */
+	struct place asked;     /* the first one not asked for */
+	struct stoup_grip grip;
+	struct stoup_hand hand;
+	uint64_t hit_cnt, record_cnt; /* not yet in the page */
+	uint64_t look_ns;             /* last look at the clock */
+	uint32_t look_in, look_every; /* calls until the next one; calls between two */
+	struct stoup_error error;
+};
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
+static const struct stoup_catalog_segment *part_segments(const struct stoup_part *part)
+{
+	return part->vol->segments + part->series->segment_first;
+}
+
+/* The first segment of a part that reaches from_ns. */
+static uint32_t part_begin(const struct stoup_part *part, int64_t from_ns)
+{
+	const struct stoup_catalog_segment *segments = part_segments(part);
+	uint32_t low = 0, high = part->series->segment_cnt;
+
+	while (from_ns != 0 && low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (segments[mid].last_key < from_ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return from_ns != 0 ? low : 0;
+}
+
+/* The segment at a place, which moves over ends of parts and empty segments; NULL at the end. */
+static const struct stoup_catalog_segment *place_segment(
+	const struct stoup_cursor *cur, struct place *place)
+{
+	while (place->part < cur->part_cnt) {
+		const struct stoup_part *part = &cur->parts[place->part];
+		const struct stoup_catalog_segment *seg = part_segments(part) + place->seg;
+
+		if (place->seg >= part->series->segment_cnt) {
+			if (++place->part < cur->part_cnt)
+				place->seg = part_begin(&cur->parts[place->part], cur->from_ns);
+			continue;
+		}
+		if (seg->record_cnt > 0)
+			return cur->to_ns != 0 && seg->first_key >= cur->to_ns ? NULL : seg;
+		place->seg++;
+	}
+	return NULL;
+}
+
+static void place_advance(struct place *place)
+{
+	place->seg++;
+	place->pos++;
+}
+
+/* ---- read-ahead ------------------------------------------------------------------------------ */
+
+/* The next run of consecutive blocks within the window that are neither resident nor asked for. */
+static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
+{
+	const struct stoup_catalog_segment *seg;
+	uint64_t end = cur->at.pos + 1 + cur->window;
+
+	run->cnt = 0;
+	if (cur->asked.pos <= cur->at.pos) {
+		cur->asked = cur->at;
+		place_advance(&cur->asked);
+	}
+	while (cur->asked.pos < end && (seg = place_segment(cur, &cur->asked)) != NULL) {
+		const struct stoup_snapshot_volume *vol = cur->parts[cur->asked.part].vol;
+		int absent = atomic_load_explicit(
+				     &vol->residency[seg->block_idx], memory_order_relaxed) == 0;
+		int follows = run->cnt > 0 && run->volume_idx == vol->catalog->volume_idx &&
+		              seg->block_idx - run->block_idx == run->cnt;
+
+		if (absent && run->cnt > 0 && !follows)
+			return;
+		if (absent) {
+			if (run->cnt == 0) {
+				run->volume_idx = vol->catalog->volume_idx;
+				run->block_idx = seg->block_idx;
+			}
+			if (++run->cnt == STOUP_AHEAD_CAP)
+				end = 0;
+		} else if (run->cnt > 0) {
+			return;
+		}
+		place_advance(&cur->asked);
+	}
+}
+
+static int ahead_due(const struct stoup_cursor *cur)
+{
+	uint64_t next = cur->at.pos + 1;
+	uint64_t lead = cur->asked.pos > next ? cur->asked.pos - next : 0;
+
+	return cur->window > 0 && lead * 2 < cur->window;
+}
+
+/* After a hit. */
+static void ahead_post(struct stoup_cursor *cur)
+{
+	struct place before = cur->asked;
+	struct stoup_ahead run;
+
+	ahead_collect(cur, &run);
+	if (run.cnt > 0 && !stoup_wait_ahead(cur->st, &run))
+		cur->asked = before;
+}
+
+/* ---- one segment ----------------------------------------------------------------------------- */
+
+static int64_t key_at(const uint8_t *base, uint64_t idx, const struct stoup_schema *schema)
+{
+	int64_t key;
+
+	memcpy(&key, base + idx * schema->stride + schema->key_off, sizeof(key));
+	return key;
+}
+
+/* The first of cnt records whose key is at least key_ns. */
+static uint64_t lower_bound(
+	const uint8_t *base, uint64_t cnt, const struct stoup_schema *schema, int64_t key_ns)
+{
+	uint64_t low = 0, high = cnt;
+
+	while (low < high) {
+		uint64_t mid = low + (high - low) / 2;
+
+		if (key_at(base, mid, schema) < key_ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The same where records kept their order: a record's key is the greatest so far, beginning with
+ * the segment's first. Values beyond the segment's last key are undefined times, not keys. */
+static uint64_t lower_bound_kept(const uint8_t *base, const struct stoup_catalog_segment *seg,
+	const struct stoup_schema *schema, int64_t key_ns)
+{
+	int64_t highest = seg->first_key, key;
+	uint64_t i;
+
+	for (i = 0; i < seg->record_cnt && highest < key_ns; i++) {
+		key = key_at(base, i, schema);
+		if (key > highest && key <= seg->last_key)
+			highest = key;
+		if (highest >= key_ns)
+			break;
+	}
+	return i;
+}
+
+static uint64_t bound(const struct stoup_cursor *cur, const uint8_t *base,
+	const struct stoup_catalog_segment *seg, int64_t key_ns)
+{
+	if (cur->parts[cur->at.part].series->flags & STOUP_CATALOG_KEEP_ORDER)
+		return lower_bound_kept(base, seg, cur->schema, key_ns);
+	return lower_bound(base, seg->record_cnt, cur->schema, key_ns);
+}
+
+/* Cut the leased segment to the range: 1 with *ret, 0 nothing of it is in the range. */
+static int segment_cut(
+	struct stoup_cursor *cur, const struct stoup_catalog_segment *seg, struct stoup_span *ret)
+{
+	const struct stoup_schema *schema = cur->schema;
+	const uint8_t *base = cur->grip.base + seg->raw_off;
+	uint64_t low = 0, high = seg->record_cnt;
+
+	if (seg->raw_off > cur->grip.raw_len ||
+		high * schema->stride > cur->grip.raw_len - seg->raw_off ||
+		((uintptr_t)base & (schema->align - 1)) != 0)
+		return stoup_error_set(&cur->error, -EPROTO,
+			"pool '%s': a segment at byte %u of block %u does not lie within it, or "
+			"not aligned",
+			cur->st->pool, seg->raw_off, seg->block_idx);
+	if (cur->from_ns != 0 && seg->first_key < cur->from_ns)
+		low = bound(cur, base, seg, cur->from_ns);
+	if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
+		high = bound(cur, base, seg, cur->to_ns);
+	if (low >= high)
+		return 0;
+	*ret = (struct stoup_span){
+		.base = base + low * schema->stride,
+		.record_cnt = high - low,
+		.stride = schema->stride,
+		.ordinal = cur->parts[cur->at.part].ordinal + seg->ordinal + low,
+		.first_key = seg->first_key,
+		.last_key = seg->last_key,
+		.schema = schema,
+		.client = cur->st,
+		.cell_use = cur->grip.use,
+		.cell_idx = cur->grip.cell_idx,
+	};
+	return 1;
+}
+
+static int segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg)
+{
+	const struct stoup_snapshot_volume *vol = cur->parts[cur->at.part].vol;
+	struct stoup_ahead run = {0};
+	int rc;
+
+	rc = stoup_grip_hit(cur->st, &cur->hand, vol, seg->block_idx, &cur->grip, &cur->error);
+	if (rc != 0) {
+		cur->hit_cnt += rc > 0;
+		if (rc > 0 && ahead_due(cur))
+			ahead_post(cur);
+		return rc;
+	}
+	if (ahead_due(cur))
+		ahead_collect(cur, &run);
+	return stoup_grip_wait(
+		cur->st, &cur->hand, vol, seg->block_idx, &run, &cur->grip, &cur->error);
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct stoup_range *range,
+	struct stoup_cursor **ret, struct stoup_error *err)
+{
+	struct stoup_cursor *cur;
+	int64_t from_ns = range && range->from_ns > 0 ? range->from_ns : 0;
+	int64_t to_ns = range ? range->to_ns : 0;
+	int rc;
+
+	if (!stoup_client_own(st))
+		return stoup_client_inherited(err);
+	if (to_ns < 0 || (to_ns != 0 && to_ns < from_ns))
+		return stoup_error_set(err, -EINVAL,
+			"the range ends at %lld, before it begins at %lld", (long long)to_ns,
+			(long long)from_ns);
+	cur = calloc(1, sizeof(*cur));
+	if (!cur)
+		return stoup_error_set(err, -ENOMEM, "no memory for a cursor");
+	rc = stoup_series_parts(st, series->id, &cur->parts, &cur->part_cnt);
+	if (rc < 0) {
+		free(cur);
+		return stoup_error_set(err, rc,
+			rc == -ENOENT ? "this series is not of pool '%s'"
+				      : "no memory for a cursor of '%s'",
+			st->pool);
+	}
+	if (series->schema->flags & STOUP_SCHEMA_VARIABLE) {
+		free(cur->parts);
+		free(cur);
+		return stoup_error_set(err, -ENOTSUP,
+			"%.120s holds messages: a scan of fixed-length records cannot read it",
+			series->name);
+	}
+	cur->st = st;
+	cur->schema = series->schema;
+	cur->from_ns = from_ns;
+	cur->to_ns = to_ns;
+	cur->grip.cell_idx = STOUP_CELL_NONE;
+	cur->look_in = cur->look_every = 1;
+	if (st->control->ahead_bytes_cap > 0)
+		cur->window = st->opt.ahead_cnt < WINDOW_FIRST ? st->opt.ahead_cnt : WINDOW_FIRST;
+	if (cur->part_cnt > 0)
+		cur->at.seg = part_begin(&cur->parts[0], from_ns);
+	pthread_mutex_lock(&st->mutex);
+	st->cursor_cnt++;
+	pthread_mutex_unlock(&st->mutex);
+	*ret = cur;
+	return 0;
+}
+
+/* Bring the counters into the page. */
+static void flush(struct stoup_cursor *cur)
+{
+	struct stoup_page *page = cur->st->page;
+
+	if (cur->hit_cnt > 0)
+		atomic_fetch_add_explicit(&page->hit_cnt, cur->hit_cnt, memory_order_relaxed);
+	if (cur->record_cnt > 0)
+		atomic_fetch_add_explicit(&page->record_cnt, cur->record_cnt, memory_order_relaxed);
+	cur->hit_cnt = cur->record_cnt = 0;
+}
+
+/* Is the daemon still there? The state is loaded at each call; the socket is asked at most a
+ * hundred times a second, which a look at the clock decides. Fast callers look every
+ * STOUP_LOOK_CALLS calls, slow ones at each: so the news is never older than a few milliseconds or
+ * one call. */
+static int pulse(struct stoup_cursor *cur)
+{
+	struct stoup *st = cur->st;
+	struct timespec ts;
+	uint64_t now, last;
+
+	if (cur->look_in-- > 1)
+		return stoup_client_check(st, 0, &cur->error);
+	flush(cur);
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	if (now - cur->look_ns >= STOUP_PULSE_NS)
+		cur->look_every = 1;
+	else if (now == cur->look_ns && cur->look_every < STOUP_LOOK_CALLS)
+		cur->look_every *= 2;
+	cur->look_in = cur->look_every;
+	cur->look_ns = now;
+	last = atomic_load_explicit(&st->pulse_ns, memory_order_relaxed);
+	if (now < last + STOUP_PULSE_NS)
+		return stoup_client_check(st, 0, &cur->error);
+	atomic_store_explicit(&st->pulse_ns, now, memory_order_relaxed);
+	return stoup_client_check(st, 1, &cur->error);
+}
+
+/* Past the segment at `at`; the window doubles. */
+static void advance(struct stoup_cursor *cur)
+{
+	place_advance(&cur->at);
+	if (cur->window > 0 && cur->window < cur->st->opt.ahead_cnt)
+		cur->window = cur->window * 2 < cur->st->opt.ahead_cnt ? cur->window * 2
+		                                                       : cur->st->opt.ahead_cnt;
+}
+
+int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
+{
+	const struct stoup_catalog_segment *seg;
+	int rc;
+
+	cur->error.code = 0;
+	cur->error.text[0] = 0;
+	if (!stoup_client_own(cur->st))
+		return stoup_client_inherited(&cur->error);
+	stoup_grip_release(cur->st, &cur->hand, &cur->grip);
+	rc = pulse(cur);
+	while (rc == 0) {
+		seg = place_segment(cur, &cur->at);
+		if (!seg)
+			break;
+		rc = segment_lease(cur, seg);
+		if (rc < 0)
+			break;
+		rc = segment_cut(cur, seg, ret);
+		if (rc <= 0)
+			stoup_grip_release(cur->st, &cur->hand, &cur->grip);
+		if (rc < 0)
+			break;
+		advance(cur);
+	}
+	if (rc > 0) {
+		cur->record_cnt += ret->record_cnt;
+		return 1;
+	}
+	flush(cur);
+	if (rc == 0 || rc == -EDQUOT)
+		stoup_hand_fini(cur->st, &cur->hand);
+	if (rc == 0)
+		cur->error.code = 0;
+	return rc;
+}
+
+int64_t stoup_cursor_skip(struct stoup_cursor *cur)
+{
+	const struct stoup_catalog_segment *seg;
+
+	if (cur->error.code == 0)
+		return -EINVAL;
+	seg = place_segment(cur, &cur->at);
+	if (!seg)
+		return 0;
+	advance(cur);
+	cur->error.code = 0;
+	return seg->record_cnt;
+}
+
+const struct stoup_error *stoup_cursor_error(const struct stoup_cursor *cur)
+{
+	return &cur->error;
+}
+
+void stoup_cursor_close(struct stoup_cursor *cur)
+{
+	struct stoup *st;
+
+	if (!cur)
+		return;
+	st = cur->st;
+	if (stoup_client_own(st)) {
+		stoup_grip_release(st, &cur->hand, &cur->grip);
+		stoup_hand_fini(st, &cur->hand);
+		flush(cur);
+		pthread_mutex_lock(&st->mutex);
+		st->cursor_cnt--;
+		pthread_mutex_unlock(&st->mutex);
+	}
+	free(cur->parts);
+	free(cur);
+}

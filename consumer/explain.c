@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.c - why a request brought no block, in words: which file, who holds the pool, which
+ * limit.
+ *
+ *      slot {error, detail} --+-- the daemon's error log (EBADMSG, EIO): its text, file and offset
+ *                             +-- the consumers' table (ENOBUFS): who holds how much
+ *                             +-- the catalog and the limits (EFBIG): the numbers
+ *
+ * Invariant: every text says what happened, to which block or pool, and what mends it. All of it is
+ * read from shared memory that the daemon may change meanwhile, so each word is read once and
+ * bounded.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "consumer/client.h"
+
+#define HOLDERS_SHOWN 3u /* as many as fit into an error text */
+
+static const char *volume_path(const struct stoup_snapshot_volume *vol)
+{
+	const struct stoup_catalog *c = vol->catalog;
+
+	if (c->path_off >= c->string_len ||
+		!memchr(stoup_catalog_string(c, c->path_off), 0, c->string_len - c->path_off))
+		return "?";
+	return stoup_catalog_string(c, c->path_off);
+}
+
+/* The end of a path, which tells more than its beginning. */
+static const char *tail(const char *text, size_t cap)
+{
+	size_t len = strlen(text);
+
+	return len > cap ? text + (len - cap) : text;
+}
+
+struct holder {
+	uint32_t pid, lease_cnt;
+	uint64_t bytes;
+	char comm[17];
+};
+
+static void holder_read(struct stoup_control_consumer *c, struct holder *h)
+{
+	uint64_t comm[2];
+
+	h->pid = atomic_load_explicit(&c->pid, memory_order_relaxed);
+	h->lease_cnt = atomic_load_explicit(&c->lease_cnt, memory_order_relaxed);
+	h->bytes = atomic_load_explicit(&c->leased_bytes, memory_order_relaxed);
+	comm[0] = atomic_load_explicit(&c->comm[0], memory_order_relaxed);
+	comm[1] = atomic_load_explicit(&c->comm[1], memory_order_relaxed);
+	memcpy(h->comm, comm, 16);
+	h->comm[16] = 0;
+}
+
+/* The largest holders, largest first. Returns how many hold anything. */
+static uint32_t holders_read(const struct stoup_control *control, struct holder top[HOLDERS_SHOWN])
+{
+	struct stoup_control_consumer *consumers = stoup_control_consumers(control);
+	uint32_t cnt = 0;
+
+	memset(top, 0, HOLDERS_SHOWN * sizeof(*top));
+	for (uint32_t i = 0; i < control->consumer_cap; i++) {
+		struct holder h;
+		uint32_t at = HOLDERS_SHOWN;
+
+		if (atomic_load_explicit(&consumers[i].state, memory_order_relaxed) ==
+			STOUP_CONSUMER_NONE)
+			continue;
+		holder_read(&consumers[i], &h);
+		if (h.lease_cnt == 0)
+			continue;
+		cnt++;
+		while (at > 0 && h.bytes > top[at - 1].bytes)
+			at--;
+		for (uint32_t j = HOLDERS_SHOWN - 1; j > at && at < HOLDERS_SHOWN; j--)
+			top[j] = top[j - 1];
+		if (at < HOLDERS_SHOWN)
+			top[at] = h;
+	}
+	return cnt;
+}
+
+static int explain_starved(struct stoup *st, struct stoup_error *err)
+{
+	struct holder top[HOLDERS_SHOWN];
+	uint32_t cnt = holders_read(st->control, top);
+	char text[160] = "";
+	size_t used = 0;
+
+	for (uint32_t i = 0; i < HOLDERS_SHOWN && top[i].lease_cnt > 0; i++) {
+		int len = snprintf(text + used, sizeof(text) - used,
+			"%s%u (%s) %u leases, %.1f MiB", i ? "; " : "", top[i].pid, top[i].comm,
+			top[i].lease_cnt, (double)top[i].bytes / 1048576.0);
+
+		if (len < 0 || (size_t)len >= sizeof(text) - used) {
+			text[used] = 0;
+			break;
+		}
+		used += (size_t)len;
+	}
+	return stoup_error_set(err, -ENOBUFS,
+		"pool '%s' (%.1f MiB) is starved, held by %u: %s; release there, or enlarge the "
+		"pool",
+		st->pool, (double)st->data_region.len / 1048576.0, cnt,
+		used ? text : "nobody at the last look");
+}
+
+/* The daemon's own text; 1 when there was one. */
+static int from_log(const struct stoup *st, uint64_t detail, struct stoup_control_error *entry)
+{
+	uint64_t idx = detail - 1; /* 0 = no entry */
+
+	return detail != 0 && idx < st->control->error_cap &&
+	       stoup_control_error_read(st->control, (uint32_t)idx, entry) && entry->text[0] != 0;
+}
+
+static int explain_block(struct stoup *st, const struct stoup_snapshot_volume *vol,
+	uint32_t block_idx, int code, uint64_t detail, struct stoup_error *err)
+{
+	const struct stoup_catalog_block *block = &vol->blocks[block_idx];
+	struct stoup_control_error entry;
+
+	if (from_log(st, detail, &entry))
+		return stoup_error_set(err, code, "%s", entry.text);
+	return stoup_error_set(err, code, "%s: block %u at offset %llu (%u bytes) %s",
+		tail(volume_path(vol), 120), block_idx, (unsigned long long)block->stored_off,
+		block->stored_len,
+		code == -EBADMSG ? "is damaged: run stoup verify on its store"
+				 : "could not be read");
+}
+
+int stoup_explain_request(struct stoup *st, const struct stoup_snapshot_volume *vol,
+	uint32_t block_idx, int32_t error, uint64_t detail, struct stoup_error *err)
+{
+	struct stoup_control_error entry;
+
+	switch (error) {
+	case -ENOBUFS:
+		return explain_starved(st, err);
+	case -EBADMSG:
+	case -EIO:
+		return explain_block(st, vol, block_idx, error, detail, err);
+	case -EFBIG:
+		if (from_log(st, detail, &entry))
+			return stoup_error_set(err, -EFBIG, "%s", entry.text);
+		return stoup_error_set(err, -EFBIG,
+			"block %u of %s has %u decoded bytes, pool '%s' (%llu bytes) serves at "
+			"most %u: start "
+			"stoupd with a larger --size, or ingest with smaller blocks",
+			block_idx, tail(volume_path(vol), 90), vol->blocks[block_idx].raw_len,
+			st->pool, (unsigned long long)st->data_region.len,
+			st->control->block_len_max);
+	case -ESTALE:
+		return stoup_error_set(err, -ESTALE,
+			"volume %s is no longer served by pool '%s': attach anew",
+			tail(volume_path(vol), 120), st->pool);
+	case -EPIPE:
+	case -ESHUTDOWN:
+		return stoup_error_set(err, -EPIPE,
+			"the daemon of pool '%s' was stopped: start it again and attach anew",
+			st->pool);
+	case -ETIMEDOUT:
+		return stoup_explain_timeout(st, vol, block_idx, err);
+	case 0:
+	case -EPROTO:
+		return stoup_error_set(err, -EPROTO,
+			"the daemon of pool '%s' ended a request for block %u without granting it: "
+			"restart it",
+			st->pool, block_idx);
+	default:
+		break;
+	}
+	if (error > 0 || error < -4095)
+		error = -EPROTO;
+	if (from_log(st, detail, &entry))
+		return stoup_error_set(err, error, "%s", entry.text);
+	return stoup_error_set(err, error, "block %u of %s: %s", block_idx,
+		tail(volume_path(vol), 120), strerror(-error));
+}
+
+int stoup_explain_timeout(struct stoup *st, const struct stoup_snapshot_volume *vol,
+	uint32_t block_idx, struct stoup_error *err)
+{
+	uint64_t silent = stoup_client_silence(st, stoup_client_now());
+
+	if (silent > STOUP_SILENT_NS)
+		return stoup_error_set(err, -ETIME,
+			"the daemon of pool '%s' (pid %u) lives but is silent for %.1f s: stopped, "
+			"or stuck in a "
+			"read",
+			st->pool, st->control->daemon_pid, (double)silent / 1e9);
+	if (atomic_load_explicit(&st->control->starving, memory_order_relaxed))
+		return explain_starved(st, err);
+	return stoup_error_set(err, -ETIMEDOUT,
+		"block %u of %s did not come within %.3f s (pool '%s'): call again, or raise the "
+		"time-out",
+		block_idx, tail(volume_path(vol), 120), (double)st->opt.timeout_ns / 1e9, st->pool);
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* require.c - may records of a series be overlaid by this struct? Asked once, before the loop.
+ *
+ *      struct (as compiled)   sizeof, offsetof, types
+ *            must equal
+ *      schema (as stored)     stride, offsets, types
+ *
+ * Invariant: after a 0, record i of a span is a valid object of the struct at base + i * stride,
+ * and stride equals its sizeof, so that indexing an array of it is right.
+ */
+#include <errno.h>
+#include <string.h>
+#include "consumer/stoup.h"
+
+static int require_len(
+	const struct stoup_series *series, size_t record_len, struct stoup_error *err)
+{
+	const struct stoup_schema *schema = series->schema;
+
+	if (schema->flags & STOUP_SCHEMA_VARIABLE)
+		return stoup_error_set(err, -EINVAL,
+			"%.120s holds messages of schema %s, which no struct overlays",
+			series->name, schema->name);
+	if (schema->stride != record_len)
+		return stoup_error_set(err, -EINVAL,
+			"%.120s has records of %u bytes (schema %s), the struct has %zu",
+			series->name, schema->stride, schema->name, record_len);
+	return 0;
+}
+
+/* The first field in which two layouts differ, as text. */
+static int explain_difference(const struct stoup_series *series, const struct stoup_schema *wanted,
+	struct stoup_error *err)
+{
+	const struct stoup_schema *schema = series->schema;
+
+	for (uint32_t i = 0; i < wanted->field_cnt; i++) {
+		const struct stoup_field *w = &wanted->fields[i];
+		const struct stoup_field *f = stoup_schema_field(schema, w->name);
+
+		if (w->flags & STOUP_FIELD_HIDDEN)
+			continue;
+		if (!f)
+			return stoup_error_set(err, -EINVAL, "%.100s has no field %s, which %s has",
+				series->name, w->name, wanted->name);
+		if (f->off != w->off || f->type != w->type || f->cnt != w->cnt)
+			return stoup_error_set(err, -EINVAL,
+				"%.100s: field %s has offset %u, type %u, count %u; %s wants %u, "
+				"%u, %u",
+				series->name, w->name, f->off, f->type, f->cnt, wanted->name,
+				w->off, w->type, w->cnt);
+		if (f->exp10 != w->exp10)
+			return stoup_error_set(err, -EINVAL,
+				"%.100s: field %s is scaled by 10^%d; %s wants 10^%d", series->name,
+				w->name, f->exp10, wanted->name, w->exp10);
+	}
+	return stoup_error_set(err, -EINVAL,
+		"%.100s is laid out as %s, which differs from the built-in %s", series->name,
+		schema->name, wanted->name);
+}
+
+int stoup_schema_require(const struct stoup_series *series, const char *schema_name,
+	size_t record_len, struct stoup_error *err)
+{
+	const struct stoup_schema *wanted;
+
+	if (schema_name) {
+		wanted = stoup_schema_by_name(schema_name);
+		if (!wanted)
+			return stoup_error_set(
+				err, -EINVAL, "'%.60s' is no built-in schema", schema_name);
+		if (strcmp(series->schema->name, wanted->name) != 0)
+			return stoup_error_set(err, -EINVAL, "%.120s has schema %s, not %s",
+				series->name, series->schema->name, wanted->name);
+		if (stoup_schema_hash(wanted) != series->schema->hash)
+			return explain_difference(series, wanted, err);
+	}
+	return require_len(series, record_len, err);
+}
+
+int stoup_schema_require_fields(const struct stoup_series *series, size_t record_len,
+	const struct stoup_require *fields, size_t field_cnt, struct stoup_error *err)
+{
+	int rc = require_len(series, record_len, err);
+
+	for (size_t i = 0; rc == 0 && i < field_cnt; i++) {
+		const struct stoup_field *f = stoup_schema_field(series->schema, fields[i].name);
+
+		if (!f)
+			rc = stoup_error_set(err, -EINVAL, "%.100s (schema %s) has no field %.36s",
+				series->name, series->schema->name, fields[i].name);
+		else if (f->off != fields[i].off || f->type != fields[i].type)
+			rc = stoup_error_set(err, -EINVAL,
+				"%.100s: field %s has offset %u and type %u; the struct has %u and "
+				"%u",
+				series->name, f->name, f->off, f->type, fields[i].off,
+				fields[i].type);
+	}
+	return rc;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stoup.h - read market data that one daemon decoded once, in place, from any number of processes.
+ *
+ * A pool holds decoded blocks of records in shared memory. A consumer attaches, finds a series, and
+ * scans it: each call of stoup_next yields a span, a pointer to consecutive records inside the pool.
+ * Nothing is copied or parsed. The bytes of a span stay while its lease is held, whatever else happens:
+ * other consumers, eviction, even the death of the daemon.
+ *
+ *      struct stoup *st;
+ *      struct stoup_cursor *cur;
+ *      struct stoup_series series;
+ *      struct stoup_error err;
+ *      struct stoup_span span;
+ *      int rc;
+ *
+ *      if (stoup_attach("prices", NULL, &st, &err) < 0)          // or "path/to/store/"
+ *              die(err.text);
+ *      if (stoup_series_find(st, "GLBX.MDP3/ESH4/mbo", &series, &err) < 0 ||
+ *          stoup_schema_require(&series, "mbo", sizeof(struct stoup_mbo), &err) < 0 ||
+ *          stoup_scan(st, &series, NULL, &cur, &err) < 0)
+ *              die(err.text);
+ *      while ((rc = stoup_next(cur, &span)) > 0) {
+ *              const struct stoup_mbo *mbo = span.base;
+ *              for (uint64_t i = 0; i < span.record_cnt; i++)
+ *                      sum += mbo[i].price * mbo[i].size;
+ *      }
+ *      if (rc == -ETIMEDOUT)          // nothing came in time: stoup_next may be called again
+ *              ...
+ *      else if (rc < 0)               // the reason in words; the cursor stays where it was
+ *              die(stoup_cursor_error(cur)->text);
+ *      stoup_cursor_close(cur);       // releases what the cursor holds
+ *      stoup_detach(st);
+ *
+ * Errors: functions return 0 or a positive count, or a negative errno; outputs are written last and
+ * untouched on failure. `err` may be NULL. The library never prints, exits or installs signal handlers.
+ *
+ * Threads: a `struct stoup` may be used by all threads. A cursor, a span and a lease belong to one
+ * thread at a time.
+ *
+ * Caveats first: a span is valid until the next call on its cursor (stoup_hold keeps it longer). The
+ * memory is read-only: writing to it faults, in the writer alone. After fork() the child must attach
+ * anew. A consumer that holds leases and does nothing keeps its buffers from being reused.
+ *
+ * Symbols and layouts here are stable within SOVERSION; structures given by the caller carry their
+ * length where they may grow.
+ */
+#ifndef STOUP_H
+#define STOUP_H
+
+#include <stddef.h>
+#include <stdint.h>
+#if __has_include("stoup_types.h")
+#include "stoup_types.h"
+#include "stoup_records.h"
+#else
+#include "shm/stoup_types.h"
+#include "shm/stoup_records.h"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STOUP_API __attribute__((visibility("default")))
+
+struct stoup;        /* one attachment of this process to one pool */
+struct stoup_cursor; /* a position in a scan */
+
+/* How stoup_next waits for a block that is not in the pool. */
+#define STOUP_WAIT_SLEEP 0u /* spin a little, then sleep; the default */
+#define STOUP_WAIT_SPIN  1u /* spin only: for isolated cores */
+
+struct stoup_options {
+	size_t struct_len;   /* sizeof(struct stoup_options) */
+	uint32_t wait;       /* STOUP_WAIT_* */
+	uint32_t flags;      /* 0 */
+	uint64_t timeout_ns; /* longest wait of one call; 0 = 30 s */
+	uint64_t spin_ns;    /* of STOUP_WAIT_SLEEP: time to spin before sleeping; 0 = 20 us */
+	uint32_t ahead_cnt;  /* blocks that a cursor has read ahead; 0 = 16, UINT32_MAX = none */
+	uint32_t zero;
+	uint64_t pool_len; /* automatic daemon only: bytes of its pool; 0 = its default */
+	const char *
+		daemon; /* automatic daemon only: its path; NULL = $STOUPD, the installed one, $PATH */
+};
+
+/* Fill `opt` with the defaults. */
+STOUP_API void stoup_options_init(struct stoup_options *opt);
+
+/* Attach to the pool named `pool`. A text with a slash is the path of a store: joins the automatic
+ * daemon of that store and user, and starts it when there is none. `opt` may be NULL.
+ * May block up to opt->timeout_ns. Thread-safe. The result is freed by stoup_detach.
+ * -ENOENT no such pool or store; -ECONNREFUSED the daemon is dead; -EACCES refused (names the group);
+ * -EPROTO another ABI; -EUSERS too many consumers; -ENOMEM, -EMFILE; -ETIMEDOUT the daemon is silent;
+ * -ECONNABORTED the automatic daemon did not start, the text says why. */
+STOUP_API int stoup_attach(const char *pool, const struct stoup_options *opt, struct stoup **ret,
+	struct stoup_error *err);
+
+/* Release everything and leave. All cursors must be closed and all leases released: -EBUSY otherwise,
+ * and nothing happens. NULL is allowed. Mappings are gone afterwards. */
+STOUP_API int stoup_detach(struct stoup *st);
+
+/* A series as a consumer sees it: all records of one schema and layout under one name, over all volumes
+ * of the snapshot. `name` and `schema` live until stoup_detach. */
+struct stoup_series {
+	uint64_t id;      /* private */
+	const char *name; /* "DATASET/SYMBOL/schema" */
+	const struct stoup_schema *schema;
+	uint64_t record_cnt;
+	int64_t first_key, last_key; /* ns since the epoch; both 0 where record_cnt is 0 */
+	uint32_t flags;              /* STOUP_SERIES_* */
+	uint32_t volume_cnt;         /* volumes that hold some of it */
+};
+
+#define STOUP_SERIES_KEEP_ORDER 0x1u /* ingested with --order=keep: key = running maximum */
+
+/* Number of series, sorted by name. Thread-safe. */
+STOUP_API int64_t stoup_series_cnt(struct stoup *st);
+
+/* The idx-th series by name. -ENOENT past the end. Thread-safe. */
+STOUP_API int stoup_series_at(struct stoup *st, uint64_t idx, struct stoup_series *ret);
+
+/* Find a series by its full name. -ENOENT: the text names near ones; -ENOTUNIQ: the name stands for
+ * several layouts. Thread-safe. */
+STOUP_API int stoup_series_find(
+	struct stoup *st, const char *name, struct stoup_series *ret, struct stoup_error *err);
+
+/* Check once that records of `series` can be overlaid by a struct: `schema_name` is the built-in schema
+ * that the struct was written for (NULL: only the length is checked), record_len its sizeof. 0, or
+ * -EINVAL with a text that says what differs. Thread-safe. */
+STOUP_API int stoup_schema_require(const struct stoup_series *series, const char *schema_name,
+	size_t record_len, struct stoup_error *err);
+
+/* The same for a struct of one's own: each field by name, offset and type. Thread-safe. */
+struct stoup_require {
+	const char *name;
+	uint32_t off;  /* offsetof */
+	uint32_t type; /* STOUP_TYPE_* */
+};
+STOUP_API int stoup_schema_require_fields(const struct stoup_series *series, size_t record_len,
+	const struct stoup_require *fields, size_t field_cnt, struct stoup_error *err);
+
+/* Which part of a series: keys in [from_ns, to_ns). 0 = open at that end. Records whose key equals
+ * from_ns are in, those whose key equals to_ns are out. */
+struct stoup_range {
+	int64_t from_ns, to_ns;
+};
+
+/* A run of records inside the pool: record i is at base + i * stride. Valid until the next call on the
+ * cursor. Fields from `client` on are private. */
+struct stoup_span {
+	const void *base;
+	uint64_t record_cnt; /* at least 1 */
+	uint64_t stride;     /* bytes per record */
+	uint64_t ordinal;    /* of the first record, from the start of the series, 0-based */
+	int64_t first_key, last_key; /* of the segment that the span is cut from */
+	const struct stoup_schema *schema;
+	struct stoup *client;
+	uint64_t cell_use;
+	uint32_t cell_idx, zero;
+};
+
+/* Start a scan, forward. `range` NULL = everything. The cursor is freed by stoup_cursor_close.
+ * Needs no block: never waits. -EINVAL for a range that ends before it begins; -ENOTSUP for a series of
+ * variable-length messages. Thread-safe. */
+STOUP_API int stoup_scan(struct stoup *st, const struct stoup_series *series,
+	const struct stoup_range *range, struct stoup_cursor **ret, struct stoup_error *err);
+
+/* The next span: 1; 0 at the end of the range; a negative errno with the text in stoup_cursor_error:
+ * -ETIMEDOUT   nothing came in time; the cursor stays, call again
+ * -ENOBUFS     the pool starves: nothing could be evicted until the deadline; the text names the holders
+ * -EBADMSG     the block is damaged: file and offset in the text; stoup_cursor_skip goes on behind it
+ * -EIO         the block could not be read: likewise
+ * -EFBIG       the block is larger than this pool serves; the text has the numbers
+ * -EDQUOT      this process holds its share of the pool already: release something
+ * -EMFILE      all lease cells of this process are in use: likewise
+ * -ESTALE      the volume is no longer served: attach anew
+ * -EPIPE       the daemon is dead or was stopped; spans and leases held stay readable
+ * -ETIME       the daemon lives but is silent (no heartbeat)
+ * -EPROTO      the daemon's shared memory is inconsistent
+ * -ECHILD      the cursor belongs to a parent process
+ * Releases the span before, then acquires. A hit makes no system call. */
+STOUP_API int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret);
+
+/* Step over the segment at which stoup_next failed. Returns the number of records left out. */
+STOUP_API int64_t stoup_cursor_skip(struct stoup_cursor *cur);
+
+/* The reason behind the last negative return of stoup_next; valid until the next call on the cursor. */
+STOUP_API const struct stoup_error *stoup_cursor_error(const struct stoup_cursor *cur);
+
+/* Release the span and free the cursor. NULL is allowed. */
+STOUP_API void stoup_cursor_close(struct stoup_cursor *cur);
+
+/* Keep the bytes of a span beyond the next call on its cursor. */
+struct stoup_lease {
+	struct stoup *client; /* private, like the rest */
+	uint64_t use;
+	uint32_t idx, zero;
+};
+
+/* 0; -EINVAL when the bytes of the span are no longer held; -EDQUOT when the process holds its share of
+ * the pool; -ENOMEM; -ECHILD after a fork. All leases of one block share one cell and count its bytes
+ * once. */
+STOUP_API int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret);
+
+/* Give a lease back, from any thread. -EINVAL, and nothing changes, for a lease that was released already,
+ * copies of it included. NULL is allowed. */
+STOUP_API int stoup_release(struct stoup_lease *lease);
+
+/* What this attachment did so far; thread-safe, approximate. */
+struct stoup_stats {
+	size_t struct_len; /* in: sizeof(struct stoup_stats) */
+	uint64_t hit_cnt, miss_cnt, timeout_cnt;
+	uint64_t wait_ns;                 /* spent waiting for blocks */
+	uint64_t record_cnt;              /* records in the spans handed out */
+	uint64_t doorbell_cnt;            /* system calls to wake the daemon */
+	uint64_t lease_cnt, leased_bytes; /* held now */
+};
+STOUP_API int stoup_stats(struct stoup *st, struct stoup_stats *ret);
+
+/* Is the pool alive? 0; -EPIPE the daemon is dead or stopped; -ETIME silent. Thread-safe. */
+STOUP_API int stoup_health(struct stoup *st, struct stoup_error *err);
+
+/* Version of the library, "MAJOR.MINOR.PATCH". */
+STOUP_API const char *stoup_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
