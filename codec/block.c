@@ -25,10 +25,10 @@
 #include <zstd_errors.h>
 
 #define BLOCK_LZ4_ACCELERATION_CAP 65537 /* lz4 itself clamps there */
-#define BLOCK_LZ4_DEFAULT	   1
-#define BLOCK_LZ4HC_DEFAULT	   4 /* 96 % of level 9's ratio at four times its encode speed */
-#define BLOCK_ZSTD_DEFAULT	   3
-#define BLOCK_SCRATCH_ALIGN	   64u
+#define BLOCK_LZ4_DEFAULT          1
+#define BLOCK_LZ4HC_DEFAULT        4 /* 96 % of level 9's ratio at four times its encode speed */
+#define BLOCK_ZSTD_DEFAULT         3
+#define BLOCK_SCRATCH_ALIGN        64u
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 

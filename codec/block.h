@@ -20,7 +20,7 @@
 
 /* Numbers as stored in a volume. lz4hc decodes as lz4: it is an encoder's choice, stored as LZ4. */
 #define STOUP_CODEC_NONE 0u
-#define STOUP_CODEC_LZ4	 1u
+#define STOUP_CODEC_LZ4  1u
 #define STOUP_CODEC_ZSTD 2u
 #define STOUP_CODEC_LAST 2u
 
@@ -44,8 +44,8 @@ int stoup_block_decode(uint32_t codec, uint32_t transform, const void *src, size
 /* What an encoder is asked for: "none", "lz4", "lz4hc" and "zstd" with a level each. */
 struct stoup_encoding {
 	uint32_t codec; /* STOUP_CODEC_* */
-	uint32_t hc;	/* lz4 only: 1 = high compression */
-	int32_t level;	/* lz4: acceleration 1-65537; lz4hc: 1-12; zstd: 1-22 (and negative) */
+	uint32_t hc;    /* lz4 only: 1 = high compression */
+	int32_t level;  /* lz4: acceleration 1-65537; lz4hc: 1-12; zstd: 1-22 (and negative) */
 };
 
 /* Parse a codec's name and an optional level ("" or NULL: the codec's default) into `ret`.

@@ -22,16 +22,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STOUP_VOL_MAJOR	      1u
-#define STOUP_VOL_MINOR	      0u
+#define STOUP_VOL_MAJOR       1u
+#define STOUP_VOL_MINOR       0u
 #define STOUP_VOL_SUFFIX      ".stoup"
 #define STOUP_VOL_HEADER_LEN  64u
 #define STOUP_VOL_TRAILER_LEN 64u
 /* Bytes of a footer: bounds the memory that a hostile file can ask for. */
-#define STOUP_VOL_FOOTER_CAP	  (1u << 30)
-#define STOUP_VOL_BLOCK_ALIGN	  64u	/* compressed blocks */
+#define STOUP_VOL_FOOTER_CAP      (1u << 30)
+#define STOUP_VOL_BLOCK_ALIGN     64u   /* compressed blocks */
 #define STOUP_VOL_BLOCK_ALIGN_RAW 4096u /* codec none and no transform: can be mapped */
-#define STOUP_VOL_NAME_CAP	  512u	/* bytes of a series name, with the NUL */
+#define STOUP_VOL_NAME_CAP        512u  /* bytes of a series name, with the NUL */
 
 /* Where something is wrong: a region of the file, an absolute file offset, and what was found. */
 enum stoup_vol_region {
@@ -43,11 +43,11 @@ enum stoup_vol_region {
 };
 
 struct stoup_vol_fault {
-	int code;	   /* -EBADMSG damaged, -ENOTSUP version or codec unknown, -ENODATA short */
+	int code;          /* -EBADMSG damaged, -ENOTSUP version or codec unknown, -ENODATA short */
 	uint32_t region;   /* enum stoup_vol_region */
 	uint64_t file_off; /* bytes from the start of the file */
 	uint32_t block_idx; /* BLOCK: which */
-	char what[160];	    /* words, such as "segment 3: first record has ordinal 11, ..." */
+	char what[160];     /* words, such as "segment 3: first record has ordinal 11, ..." */
 };
 
 const char *stoup_vol_region_name(uint32_t region);

@@ -28,9 +28,9 @@ struct finish_order {
 struct finish {
 	struct stoup_vol_writer *writer;
 	struct finish_order *order; /* [rank] */
-	uint32_t *ranks;	    /* [series as added] */
-	uint32_t *places;	    /* [rank]: where its next segment goes */
-	uint32_t series_cnt;	    /* those with segments */
+	uint32_t *ranks;            /* [series as added] */
+	uint32_t *places;           /* [rank]: where its next segment goes */
+	uint32_t series_cnt;        /* those with segments */
 	struct stoup_vol_disk_section sections[SECTION_CNT + 1]; /* [kind] */
 	uint64_t footer_off, footer_len;
 	uint8_t *footer; /* inside the tail */
@@ -133,7 +133,7 @@ static int finish_places(struct finish *finish)
 #define ENTRY_LEN(number, name, text, len) [number] = len,
 		STOUP_VOL_SECTIONS(ENTRY_LEN)};
 	uint64_t off = sizeof(struct stoup_vol_disk_footer) +
-		       SECTION_CNT * sizeof(struct stoup_vol_disk_section);
+	               SECTION_CNT * sizeof(struct stoup_vol_disk_section);
 
 	for (uint32_t kind = 1; kind <= SECTION_CNT; kind++) {
 		uint64_t len = counts[kind] * entry_lens[kind];

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define FRAME_LEN_MIN	    ((uint64_t)STOUP_VOL_HEADER_LEN + STOUP_VOL_TRAILER_LEN)
+#define FRAME_LEN_MIN       ((uint64_t)STOUP_VOL_HEADER_LEN + STOUP_VOL_TRAILER_LEN)
 #define HEADER_FLAGS_REFUSE 0xffff0000u /* the upper half: a reader must know them */
 
 uint64_t stoup_vol_hash(const void *bytes, size_t len)

@@ -23,9 +23,9 @@
 #endif
 
 /* As PNG's: the high byte and the CR LF show a file that went through a text or 7-bit transfer. */
-#define STOUP_VOL_MAGIC		"\x89STOUP\r\n"
+#define STOUP_VOL_MAGIC         "\x89STOUP\r\n"
 #define STOUP_VOL_TRAILER_MAGIC "\x89STEND\r\n"
-#define STOUP_VOL_MAGIC_LEN	8u
+#define STOUP_VOL_MAGIC_LEN     8u
 
 /* Magic, version and checksum of header and trailer keep their places in all major versions. */
 #define STOUP_VOL_DISK_HEADER(X)                                                                   \
@@ -187,11 +187,11 @@ enum stoup_vol_section_kind {
 #define STOUP_VOL_SECTION_LAST 7u
 
 /* Bounds on what a file may claim. Each keeps hostile bytes from costing more than they weigh. */
-#define STOUP_VOL_SECTION_CAP	  64u	 /* sections of a footer */
-#define STOUP_VOL_ENTRY_LEN_CAP	  4096u	 /* bytes of one entry, whatever minors add */
-#define STOUP_VOL_SCHEMA_CAP	  1024u	 /* schemas of a volume */
-#define STOUP_VOL_FIELD_CAP	  512u	 /* fields of a schema */
+#define STOUP_VOL_SECTION_CAP     64u    /* sections of a footer */
+#define STOUP_VOL_ENTRY_LEN_CAP   4096u  /* bytes of one entry, whatever minors add */
+#define STOUP_VOL_SCHEMA_CAP      1024u  /* schemas of a volume */
+#define STOUP_VOL_FIELD_CAP       512u   /* fields of a schema */
 #define STOUP_VOL_RECORD_LEN_CAP  65535u /* bytes of one fixed-length record */
-#define STOUP_VOL_SCHEMA_NAME_CAP 32u	 /* bytes, with the NUL */
+#define STOUP_VOL_SCHEMA_NAME_CAP 32u    /* bytes, with the NUL */
 
 #endif

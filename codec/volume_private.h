@@ -108,17 +108,17 @@ struct stoup_vol_writer_block {
 struct stoup_vol_writer {
 	struct stoup_vol_header header;
 	struct stoup_vol_fault fault;
-	struct stoup_vol_array schemas;	   /* struct stoup_vol_writer_schema */
-	struct stoup_vol_array fields;	   /* struct stoup_vol_field */
-	struct stoup_vol_array series;	   /* struct stoup_vol_writer_series */
-	struct stoup_vol_array blocks;	   /* struct stoup_vol_writer_block */
+	struct stoup_vol_array schemas;    /* struct stoup_vol_writer_schema */
+	struct stoup_vol_array fields;     /* struct stoup_vol_field */
+	struct stoup_vol_array series;     /* struct stoup_vol_writer_series */
+	struct stoup_vol_array blocks;     /* struct stoup_vol_writer_block */
 	struct stoup_vol_array segments;   /* struct stoup_vol_disk_segment, series_idx as added */
 	struct stoup_vol_array superseded; /* 16 bytes each */
-	struct stoup_vol_array names;	   /* bytes: series names with their NUL */
+	struct stoup_vol_array names;      /* bytes: series names with their NUL */
 	uint32_t *slots;   /* hash map of (name, schema) to series index + 1; 0 = free */
 	uint32_t slot_cnt; /* a power of two, above 4/3 of the series */
 	uint64_t end_off;  /* file offset behind the last block */
-	uint8_t *tail;	   /* what stoup_vol_finish made */
+	uint8_t *tail;     /* what stoup_vol_finish made */
 };
 
 /* ---- small rules that the reader and the writer share ---------------------------------------- */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 /* Numbers of the format: docs/volume-format.md, "Fields". */
-#define TYPE_U8	   1u
+#define TYPE_U8    1u
 #define TYPE_I64   8u
 #define TYPE_CHAR  11u
 #define TYPE_BYTES 12u
@@ -32,8 +32,8 @@
 #define FIELD_FLAGS    0x1fu
 
 #define SCHEMA_VARIABLE 0x01u
-#define SCHEMA_BAR	0x02u
-#define SCHEMA_FLAGS	0x03u
+#define SCHEMA_BAR      0x02u
+#define SCHEMA_FLAGS    0x03u
 
 #define ALIGN_CAP 64u
 #define EXP10_CAP 18 /* 10^18 is the largest power of ten in an i64 */
@@ -78,7 +78,7 @@ static int identifier_valid(const char *name, size_t cap, int upper, const char 
 	for (size_t i = 0; i < len; i++) {
 		char c = name[i];
 		int ok = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || strchr(extra, c) ||
-			 (upper && c >= 'A' && c <= 'Z');
+		         (upper && c >= 'A' && c <= 'Z');
 
 		if (!ok)
 			return 0;
@@ -237,8 +237,8 @@ static const char *schema_shape_fault(const struct stoup_vol_schema *schema)
 {
 	if (schema->flags & SCHEMA_VARIABLE)
 		return schema->stride || schema->key_off || schema->field_cnt
-			       ? "a schema of messages has a stride, a key offset or fields"
-			       : NULL;
+		               ? "a schema of messages has a stride, a key offset or fields"
+		               : NULL;
 	if (!schema->stride || schema->stride > STOUP_VOL_RECORD_LEN_CAP)
 		return "the stride is not within 1 to 65535";
 	if (schema->stride % schema->align)

@@ -16,8 +16,8 @@
 #include "codec/volume_layout.h"
 #include "codec/volume_private.h"
 
-#define KEY0	   INT64_C(1735689600000000000) /* 2025-01-01T00:00:00Z */
-#define BLOCK_CNT  64u				/* records per block */
+#define KEY0       INT64_C(1735689600000000000) /* 2025-01-01T00:00:00Z */
+#define BLOCK_CNT  64u                          /* records per block */
 #define RECORD_CAP 24u
 
 static const struct stoup_vol_field tick16_fields[] = {
@@ -432,7 +432,7 @@ static int make_damaged(const char *dir)
 		if (!image_verify(image.bytes, image.len, &fault))
 			rc = -EINVAL;
 		fprintf(file, "%s\t%s\t%s\t%" PRIu64 "\t%s\n", damages[i].name,
-			fault.code == -ENOTSUP	 ? "ENOTSUP"
+			fault.code == -ENOTSUP   ? "ENOTSUP"
 			: fault.code == -ENODATA ? "ENODATA"
 						 : "EBADMSG",
 			stoup_vol_region_name(fault.region), fault.file_off, fault.what);

@@ -11,11 +11,11 @@
 
 #include "producer/ring.h"
 
-#define PAGE	   ((uint64_t)STOUP_RING_PAGE_LEN)
+#define PAGE       ((uint64_t)STOUP_RING_PAGE_LEN)
 #define PAGE_CAP   128u
 #define BUFFER_CAP 128u
 #define STEP_CNT   400000u
-#define NOBODY	   UINT32_MAX
+#define NOBODY     UINT32_MAX
 
 static struct stoup_ring *ring;
 static struct stoup_ring_plan plan;
@@ -203,7 +203,7 @@ static void step_demand(void)
 		scan();
 	for (uint32_t i = 0; i < buffer_cap; i++) {
 		int is_held = buf[i].state == STOUP_RING_LOADING || buf[i].leases || buf[i].pins ||
-			      buf[i].draining || stoup_ring_refs(ring, i);
+		              buf[i].draining || stoup_ring_refs(ring, i);
 
 		all += buf[i].state != STOUP_RING_FREE;
 		cnt += buf[i].state != STOUP_RING_FREE && is_held;

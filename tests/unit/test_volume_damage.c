@@ -22,16 +22,16 @@ enum {
 #define MEMBER(name, member)                                                                       \
 	offsetof(struct stoup_vol_disk_##name, member),                                            \
 		sizeof(((struct stoup_vol_disk_##name *)0)->member)
-#define AT_HEADER(member)	AT_FILE, 0, MEMBER(header, member)
-#define AT_END(member)		AT_TRAILER, 0, MEMBER(trailer, member)
-#define AT_HEAD(member)		AT_FOOTER, 0, MEMBER(footer, member)
-#define AT_TABLE(kind, member)	AT_SECTION + STOUP_VOL_SECTION_##kind, 0, MEMBER(section, member)
-#define AT_SCHEMA(idx, member)	STOUP_VOL_SECTION_SCHEMAS, idx, MEMBER(schema, member)
-#define AT_FIELD(idx, member)	STOUP_VOL_SECTION_FIELDS, idx, MEMBER(field, member)
-#define AT_SERIES(idx, member)	STOUP_VOL_SECTION_SERIES, idx, MEMBER(series, member)
-#define AT_BLOCK(idx, member)	STOUP_VOL_SECTION_BLOCKS, idx, MEMBER(block, member)
+#define AT_HEADER(member)       AT_FILE, 0, MEMBER(header, member)
+#define AT_END(member)          AT_TRAILER, 0, MEMBER(trailer, member)
+#define AT_HEAD(member)         AT_FOOTER, 0, MEMBER(footer, member)
+#define AT_TABLE(kind, member)  AT_SECTION + STOUP_VOL_SECTION_##kind, 0, MEMBER(section, member)
+#define AT_SCHEMA(idx, member)  STOUP_VOL_SECTION_SCHEMAS, idx, MEMBER(schema, member)
+#define AT_FIELD(idx, member)   STOUP_VOL_SECTION_FIELDS, idx, MEMBER(field, member)
+#define AT_SERIES(idx, member)  STOUP_VOL_SECTION_SERIES, idx, MEMBER(series, member)
+#define AT_BLOCK(idx, member)   STOUP_VOL_SECTION_BLOCKS, idx, MEMBER(block, member)
 #define AT_SEGMENT(idx, member) STOUP_VOL_SECTION_SEGMENTS, idx, MEMBER(segment, member)
-#define AT_ID(idx)		STOUP_VOL_SECTION_SUPERSEDED, idx, 0, 8
+#define AT_ID(idx)              STOUP_VOL_SECTION_SUPERSEDED, idx, 0, 8
 
 /* Series 2 is B/X with segments 2 and 3; block 0 is lz4, 1 zstd, 2 none. */
 static const struct {

@@ -201,10 +201,10 @@ END_TEST
 
 static const char *code_name(int code)
 {
-	return code == -ENOTSUP	  ? "ENOTSUP"
+	return code == -ENOTSUP   ? "ENOTSUP"
 	       : code == -ENODATA ? "ENODATA"
 	       : code == -EBADMSG ? "EBADMSG"
-				  : "another";
+	                          : "another";
 }
 
 static void check_damaged(char *line)

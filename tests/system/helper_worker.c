@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* helper_worker.c - a consumer for the system tests: scans a series and says what it saw, as JSON.
+ *
+ * usage: helper_worker POOL SERIES [option...]
+ *   --hold N       keep leases on the first N spans until the end
+ *   --roll K       keep leases on the last K spans: the oldest is released after the newest was taken
+ *   --wait         after the scan: print "scanned", wait for standard input to end, then read all held
+ *                  spans again and print the sums
+ *   --write        try to write the first byte of the first span: the kernel must kill this process
+ *   --passes N     scan N times
+ *   --pause US     sleep after each span
+ *   --from NS, --to NS   the range
+ *   --timeout MS   longest wait of one stoup_next
+ *   --price F --size F   fields to sum (default price, size)
+ *   --key F        field that first_key and last_key are taken from (default: the schema's key)
+ *   --retry        go on after -ETIMEDOUT and -ENOBUFS
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "consumer/stoup.h"
+
+#define HOLD_CAP 4096
+
+__extension__ typedef __int128 wide;
+
+struct worker {
+	const char *price_name, *size_name, *key_name;
+	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms;
+	struct stoup_range range;
+	int wait, write, retry;
+	/* results */
+	uint64_t records, spans, checksum, retries;
+	wide price, size;
+	int64_t first_key, last_key;
+	struct stoup_span held[HOLD_CAP];
+	struct stoup_lease leases[HOLD_CAP];
+	long held_cnt;
+};
+
+static int64_t value_of(const struct stoup_field *field, const char *record)
+{
+	int64_t i64 = 0;
+	uint32_t u32;
+
+	if (!field)
+		return 0;
+	if (stoup_type_len(field->type) == 8) {
+		memcpy(&i64, record + field->off, 8);
+		return field->flags & STOUP_FIELD_NULL && (uint64_t)i64 == field->null_bits ? 0
+		                                                                            : i64;
+	}
+	memcpy(&u32, record + field->off, 4);
+	return field->flags & STOUP_FIELD_NULL && u32 == field->null_bits ? 0 : (int64_t)u32;
+}
+
+static int64_t key_of(const struct worker *w, const struct stoup_span *span, uint64_t idx)
+{
+	const struct stoup_field *field =
+		w->key_name ? stoup_schema_field(span->schema, w->key_name) : NULL;
+	uint32_t off = field ? field->off : span->schema->key_off;
+	int64_t key;
+
+	memcpy(&key, (const char *)span->base + idx * span->stride + off, sizeof(key));
+	return key;
+}
+
+static uint64_t sum_bytes(const struct stoup_span *span)
+{
+	const unsigned char *at = span->base;
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (uint64_t i = 0; i < span->record_cnt * span->stride; i++)
+		hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+static void look(struct worker *w, const struct stoup_span *span)
+{
+	const struct stoup_field *price = stoup_schema_field(span->schema, w->price_name);
+	const struct stoup_field *size = stoup_schema_field(span->schema, w->size_name);
+
+	if (w->records == 0)
+		w->first_key = key_of(w, span, 0);
+	w->last_key = key_of(w, span, span->record_cnt - 1);
+	for (uint64_t i = 0; i < span->record_cnt; i++) {
+		const char *record = (const char *)span->base + i * span->stride;
+
+		w->price += value_of(price, record);
+		w->size += value_of(size, record);
+	}
+	w->records += span->record_cnt;
+	w->spans++;
+	w->checksum = w->checksum * 31 + sum_bytes(span);
+}
+
+static void print_wide(wide v)
+{
+	char text[48];
+	int at = sizeof(text);
+	int minus = v < 0;
+
+	text[--at] = 0;
+	if (minus)
+		v = -v;
+	do
+		text[--at] = (char)('0' + (int)(v % 10));
+	while ((v /= 10) > 0);
+	if (minus)
+		text[--at] = '-';
+	fputs(text + at, stdout);
+}
+
+static void report(struct stoup *st, const struct worker *w, int rc, const char *text)
+{
+	struct stoup_stats stats = {.struct_len = sizeof(stats)};
+
+	stoup_stats(st, &stats);
+	printf("{\"rc\": %d, \"records\": %" PRIu64 ", \"spans\": %" PRIu64 ", \"price\": ", rc,
+		w->records, w->spans);
+	print_wide(w->price);
+	printf(", \"size\": ");
+	print_wide(w->size);
+	printf(", \"first_key\": %" PRId64 ", \"last_key\": %" PRId64 ", \"checksum\": %" PRIu64
+	       ", \"retries\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"misses\": %" PRIu64
+	       ", \"held\": %ld, \"text\": \"",
+		w->first_key, w->last_key, w->checksum, w->retries, stats.hit_cnt, stats.miss_cnt,
+		w->held_cnt);
+	for (; *text; text++)
+		if (*text != '"' && *text != '\\' && (unsigned char)*text >= 0x20)
+			putchar(*text);
+	printf("\"}\n");
+	fflush(stdout);
+}
+
+/* Slide the window of leases by one span. */
+static int roll(struct worker *w, const struct stoup_span *span)
+{
+	struct stoup_lease *oldest = &w->leases[w->held_cnt++ % w->roll_cnt];
+
+	if (w->held_cnt > w->roll_cnt)
+		stoup_release(oldest);
+	return stoup_hold(span, oldest);
+}
+
+static int roll_end(struct worker *w)
+{
+	long cnt = w->held_cnt < w->roll_cnt ? w->held_cnt : w->roll_cnt;
+
+	for (long i = 0; i < cnt; i++)
+		if (stoup_release(&w->leases[i]) < 0)
+			return -EPROTO;
+	w->held_cnt = 0;
+	return 0;
+}
+
+/* One pass; the return of stoup_next that ended it. */
+static int scan(struct worker *w, struct stoup_cursor *cur)
+{
+	struct stoup_span span;
+	int rc;
+
+	while ((rc = stoup_next(cur, &span)) != 0) {
+		if (rc < 0 && w->retry && (rc == -ETIMEDOUT || rc == -ENOBUFS) &&
+			w->retries++ < 1000)
+			continue;
+		if (rc < 0)
+			return rc;
+		if (w->write)
+			*(volatile char *)(uintptr_t)span.base = 1;
+		look(w, &span);
+		if (w->held_cnt < w->hold_cnt) {
+			rc = stoup_hold(&span, &w->leases[w->held_cnt]);
+			if (rc < 0)
+				return rc;
+			w->held[w->held_cnt++] = span;
+		}
+		if (w->roll_cnt > 0 && (rc = roll(w, &span)) < 0)
+			return rc;
+		if (w->pause_us > 0)
+			usleep((useconds_t)w->pause_us);
+	}
+	return 0;
+}
+
+static uint64_t held_sum(const struct worker *w)
+{
+	uint64_t sum = 0;
+
+	for (long i = 0; i < w->held_cnt; i++)
+		sum = sum * 31 + sum_bytes(&w->held[i]);
+	return sum;
+}
+
+static int work(struct worker *w, struct stoup *st, const struct stoup_series *series)
+{
+	struct stoup_error err = {0};
+	struct stoup_cursor *cur;
+	uint64_t before;
+	int rc = 0;
+
+	for (long pass = 0; pass < w->passes && rc == 0; pass++) {
+		rc = stoup_scan(st, series, &w->range, &cur, &err);
+		if (rc < 0) {
+			report(st, w, rc, err.text);
+			return rc;
+		}
+		rc = scan(w, cur);
+		report(st, w, rc, rc < 0 ? stoup_cursor_error(cur)->text : "");
+		stoup_cursor_close(cur);
+	}
+	if (w->wait) {
+		char byte;
+
+		before = held_sum(w);
+		printf("scanned\n");
+		fflush(stdout);
+		while (read(STDIN_FILENO, &byte, 1) > 0)
+			;
+		printf("{\"held_unchanged\": %s}\n", held_sum(w) == before ? "true" : "false");
+	}
+	if (w->roll_cnt > 0)
+		return roll_end(w) < 0 ? -EPROTO : rc;
+	for (long i = 0; i < w->held_cnt; i++)
+		if (stoup_release(&w->leases[i]) < 0 || stoup_release(&w->leases[i]) != -EINVAL)
+			rc = -EPROTO;
+	return rc;
+}
+
+static const struct option options[] = {
+	{"hold", required_argument, NULL, 'h'},
+	{"roll", required_argument, NULL, 'R'},
+	{"wait", no_argument, NULL, 'w'},
+	{"write", no_argument, NULL, 'W'},
+	{"passes", required_argument, NULL, 'p'},
+	{"pause", required_argument, NULL, 'u'},
+	{"from", required_argument, NULL, 'f'},
+	{"to", required_argument, NULL, 't'},
+	{"timeout", required_argument, NULL, 'T'},
+	{"price", required_argument, NULL, 'P'},
+	{"size", required_argument, NULL, 'S'},
+	{"key", required_argument, NULL, 'k'},
+	{"retry", no_argument, NULL, 'r'},
+	{NULL, 0, NULL, 0},
+};
+
+static void set_option(struct worker *w, int which)
+{
+	switch (which) {
+	case 'h':
+		w->hold_cnt = strtol(optarg, NULL, 10);
+		break;
+	case 'R':
+		w->roll_cnt = strtol(optarg, NULL, 10);
+		break;
+	case 'w':
+		w->wait = 1;
+		break;
+	case 'W':
+		w->write = 1;
+		break;
+	case 'p':
+		w->passes = strtol(optarg, NULL, 10);
+		break;
+	case 'u':
+		w->pause_us = strtol(optarg, NULL, 10);
+		break;
+	case 'f':
+		w->range.from_ns = strtoll(optarg, NULL, 10);
+		break;
+	case 't':
+		w->range.to_ns = strtoll(optarg, NULL, 10);
+		break;
+	case 'T':
+		w->timeout_ms = strtol(optarg, NULL, 10);
+		break;
+	case 'P':
+		w->price_name = optarg;
+		break;
+	case 'S':
+		w->size_name = optarg;
+		break;
+	case 'k':
+		w->key_name = optarg;
+		break;
+	case 'r':
+		w->retry = 1;
+		break;
+	default:
+		exit(2);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static struct worker w = {.passes = 1, .price_name = "price", .size_name = "size"};
+	struct stoup_options opt;
+	struct stoup_series series;
+	struct stoup_error err = {0};
+	struct stoup *st = NULL;
+	int which, rc;
+
+	while ((which = getopt_long(argc, argv, "", options, NULL)) != -1)
+		set_option(&w, which);
+	if (optind != argc - 2 || w.hold_cnt > HOLD_CAP || w.roll_cnt > HOLD_CAP)
+		return 2;
+	stoup_options_init(&opt);
+	if (w.timeout_ms)
+		opt.timeout_ns = (uint64_t)w.timeout_ms * 1000000;
+	rc = stoup_attach(argv[optind], &opt, &st, &err);
+	if (rc == 0)
+		rc = stoup_series_find(st, argv[optind + 1], &series, &err);
+	if (rc < 0) {
+		printf("{\"rc\": %d, \"text\": \"%s\"}\n", rc, err.text);
+		stoup_detach(st);
+		return 1;
+	}
+	rc = work(&w, st, &series);
+	if (stoup_detach(st) < 0)
+		return 3;
+	return rc < 0;
+}
