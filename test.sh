@@ -8,7 +8,8 @@
 #   format  clang-format-14 leaves every source as it is
 #   gcc     optimized build, all tests
 #   clang   -Werror, unit and layout tests
-#   asan    gcc, address and undefined-behaviour sanitizers: unit, layout, fault, fuzz, system tests
+#   asan    gcc, address and undefined-behaviour sanitizers, crash hooks: unit, layout, fault, fuzz,
+#           system tests
 #   tsan    gcc, thread sanitizer: race tests and the unit tests of parts with threads
 #
 # Missing Debian packages are installed when run as root; else the one command is printed. Builds go
@@ -28,7 +29,7 @@ skipped=0
 tsan_tests='^race_|^unit_test_(reader|decode|import|consumer_[a-z]+)$'
 
 usage() {
-	sed -n '3,16s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 finish() {
@@ -103,7 +104,7 @@ stage_asan() {
 	fix_addresses
 	stoup_build "$here" "$STOUP_BUILD_ROOT/asan" -DCMAKE_C_COMPILER=gcc \
 		-DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS="-O1 -fno-sanitize-recover=undefined" \
-		-DSTOUP_SANITIZE="address;undefined" || return 1
+		-DSTOUP_SANITIZE="address;undefined" -DSTOUP_HOOKS=ON || return 1
 	UBSAN_OPTIONS=print_stacktrace=1 \
 		run_tests "$STOUP_BUILD_ROOT/asan" -L '^(unit|layout|fault|fuzz|system)$'
 }

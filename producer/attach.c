@@ -282,7 +282,9 @@ static int consumer_make(struct stoup_daemon *d, uint32_t idx, int sock_fd,
 		goto out_page;
 	}
 	c->pid_fd = pidfd_of(sock_fd, cred->pid);
+	STOUP_HOOK("attach.page");
 	rc = reply_send(d, sock_fd, c, idx);
+	STOUP_HOOK("attach.replied");
 	if (rc < 0)
 		goto out_page;
 	/* The mapping stays; the consumer has the only descriptor. */

@@ -229,6 +229,7 @@ static int make_memory(struct stoup_daemon *d, struct stoup_error *err)
 	rc = make_control(d, err);
 	if (rc < 0)
 		return rc;
+	STOUP_HOOK("start.control");
 	snprintf(name, sizeof(name), "/stoup.%u.%s.data", (unsigned int)d->uid, d->opt.pool);
 	rc = stoup_region_create(
 		&d->data_region, d->opt.backing, name, 0600, len, 1, 1, core_cnt(), err);
@@ -369,6 +370,7 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 		rc = take_lock(d, err);
 	if (rc < 0)
 		return rc;
+	STOUP_HOOK("start.locked");
 	/* Only the owner of the lock may do this: what lies there is of a daemon that was killed. */
 	stoup_region_unlink_stale((uint32_t)d->uid, d->opt.pool);
 	stoup_control_name((uint32_t)d->uid, d->opt.pool, d->control_name, sizeof(d->control_name));
@@ -387,10 +389,12 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 		rc = stoup_attach_listen(d, err);
 	if (rc < 0)
 		return rc;
+	STOUP_HOOK("start.bound");
 	describe_reader(d);
 	d->now_ns = stoup_now_ns();
 	stoup_publish(d);
 	stoup_control_announce(d->control); /* [A1] */
+	STOUP_HOOK("start.announced");
 	return 0;
 }
 
@@ -399,7 +403,9 @@ static void stop(struct stoup_daemon *d)
 	if (d->control) {
 		atomic_store_explicit(
 			&d->control->state, STOUP_STATE_STOPPED, memory_order_release);
+		STOUP_HOOK("stop.marked");
 		shm_unlink(d->control_name);
+		STOUP_HOOK("stop.unlinked");
 	}
 	stoup_reader_destroy(d->reader);
 	stoup_decode_destroy(d->decode);

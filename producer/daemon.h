@@ -32,6 +32,7 @@
 #include "shm/abi.h"
 #include "shm/catalog.h"
 #include "shm/control.h"
+#include "shm/hook.h"
 #include "shm/page.h"
 #include "shm/region.h"
 #include "shm/wire.h"

@@ -54,6 +54,7 @@ void stoup_buffer_publish(struct stoup_daemon *d, uint32_t idx, int ahead)
 	atomic_store_explicit(&d->table[idx].loaded_ns, d->now_ns, memory_order_relaxed);
 	show_state(d, idx);
 	stoup_ring_loaded(d->ring, idx);
+	STOUP_HOOK("load.decoded");
 	stoup_residency_publish(residency_of(d, b), stoup_word(b->gen, idx)); /* [L2] */
 }
 
@@ -215,7 +216,8 @@ static void evict_pass(
 {
 	for (uint32_t i = 0; i < cnt; i++)
 		stoup_residency_clear(residency_of(d, &d->buffers[plan->evict[i]])); /* [E1] */
-	stoup_evict_fence();                                                         /* [E1] */
+	STOUP_HOOK("evict.cleared");
+	stoup_evict_fence(); /* [E1] */
 	scan_all(d);
 	for (uint32_t i = 0; i < cnt; i++) {
 		uint32_t idx = plan->evict[i];
@@ -223,6 +225,7 @@ static void evict_pass(
 
 		if (d->refs[idx] == 0) {
 			retire(d, idx);
+			STOUP_HOOK("evict.retired");
 			stoup_ring_evicted(d->ring, idx);
 			stoup_count(d, STOUP_COUNTER_EVICTIONS, 1);
 			continue;

@@ -36,7 +36,10 @@ void stoup_requests_init(struct stoup_daemon *d)
 
 static void slot_end(struct stoup_page *page, uint32_t slot_idx, int32_t error, uint64_t detail)
 {
-	if (stoup_request_done(&page->slots[slot_idx], error, detail))
+	int sleeps = stoup_request_done(&page->slots[slot_idx], error, detail);
+
+	STOUP_HOOK("grant.done");
+	if (sleeps)
 		stoup_futex_wake(&page->slots[slot_idx].state, 1);
 }
 
@@ -50,6 +53,7 @@ static void grant(struct stoup_daemon *d, uint32_t consumer_idx, uint32_t slot_i
 	uint64_t w = stoup_word(d->buffers[buffer_idx].gen, buffer_idx);
 
 	if (stoup_lease_grant(&page->cells[cell_idx], ticket, w)) { /* [G1] */
+		STOUP_HOOK("grant.cell");
 		d->buffers[buffer_idx].ahead = 0;
 		stoup_ring_granted(d->ring, buffer_idx, consumer_idx);
 		stoup_count(d, STOUP_COUNTER_GRANTS, 1);

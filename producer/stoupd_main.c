@@ -42,6 +42,12 @@ static const char usage_text[] =
 	"\n"
 	"SIGTERM stops in order. Exit status: 0 done, 1 failed, 2 usage.\n";
 
+static const char version_text[] = "stoupd " STOUP_VERSION
+#ifdef STOUP_HOOKS
+				   " (with hooks: for tests only)"
+#endif
+				   "\n";
+
 enum {
 	OPT_STORE = 256,
 	OPT_POOL,
@@ -231,8 +237,7 @@ static int parse(int argc, char **argv, struct stoup_daemon_options *opt)
 		if (which == '?')
 			return -EINVAL;
 		if (which == OPT_HELP || which == OPT_VERSION) {
-			fputs(which == OPT_HELP ? usage_text : "stoupd " STOUP_VERSION "\n",
-				stdout);
+			fputs(which == OPT_HELP ? usage_text : version_text, stdout);
 			return 1;
 		}
 		if (set_option(opt, which, optarg) < 0)

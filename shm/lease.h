@@ -29,6 +29,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include "shm/abi.h"
+#include "shm/hook.h"
 #include "shm/page.h"
 
 /* ---- consumer --------------------------------------------------------------------------------- */
@@ -45,6 +46,7 @@ static inline uint64_t stoup_lease_acquire(
 	/* [L1] Store buffering against [E1]: the cell must be visible before the re-load. seq_cst on both,
 	 * since acquire alone on the re-load fails where exchanges are load-linked loops (arm64). */
 	atomic_exchange_explicit(cell, w, memory_order_seq_cst);
+	STOUP_HOOK("lease.named");
 	if (atomic_load_explicit(residency, memory_order_seq_cst) == w)
 		return w;
 	/* Release is enough: nothing was read under this cell. */
@@ -61,6 +63,7 @@ static inline int stoup_lease_release(
 	 * the load would let both sides miss each other. Release semantics of the exchange also order the
 	 * reads of the bytes before the conductor's reuse [R2]. */
 	atomic_exchange_explicit(cell, w | STOUP_WORD_IDLE, memory_order_seq_cst);
+	STOUP_HOOK("lease.idle");
 	return atomic_load_explicit(starving, memory_order_seq_cst) != 0;
 }
 
@@ -71,6 +74,7 @@ static inline void stoup_lease_cell_reach(struct stoup_page *page, uint32_t cell
 	 * seq_cst operations: a scan that must see the cell sees the bound as well. */
 	if (atomic_load_explicit(&page->cell_high, memory_order_relaxed) <= cell_idx)
 		atomic_store_explicit(&page->cell_high, cell_idx + 1, memory_order_seq_cst);
+	STOUP_HOOK("lease.high");
 }
 
 /* Put a ticket into a free cell, before the request is posted. */
@@ -78,6 +82,7 @@ static inline void stoup_lease_ticket(_Atomic uint64_t *cell, uint64_t ticket)
 {
 	/* Ordered before the conductor's CAS by the pending bit [M1]. */
 	atomic_store_explicit(cell, ticket, memory_order_release);
+	STOUP_HOOK("request.ticket");
 }
 
 /* Give up waiting: 1 = the request is dead, 0 = it was granted in this moment, use it or release it. */
@@ -97,6 +102,7 @@ static inline int stoup_request_post(
 	/* [M1] releases the slot's fields and the ticket to the conductor's exchange of `pending`.
 	 * [S1] store buffering against `asleep = 1; fence; re-scan of pending`: seq_cst on both. */
 	atomic_fetch_or_explicit(&page->pending, UINT64_C(1) << slot_idx, memory_order_seq_cst);
+	STOUP_HOOK("request.pending");
 	return atomic_load_explicit(asleep, memory_order_seq_cst) != 0;
 }
 

@@ -13,6 +13,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "shm/abi.h"
+#include "shm/hook.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -245,6 +246,7 @@ int stoup_region_create(struct stoup_region *region, uint32_t backing, const cha
 		rc = stoup_error_set(err, -errno, "sealing a memfd: %s", strerror(errno));
 		goto out_fini;
 	}
+	STOUP_HOOK("region.named");
 	if (named && unlink_now)
 		shm_unlink(name);
 	*region = made;
