@@ -20,19 +20,23 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <linux/sockios.h>
 #include <unistd.h>
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
 
-#define DEAF_LOOK_NS UINT64_C(250000000)  /* how often a deaf consumer's memory map is read */
-#define OVER_LOOK_NS UINT64_C(1000000000) /* two looks a second apart above the share: dropped */
-#define GROUPS_CAP   1024                 /* supplementary groups of a peer that are looked at */
+#define DEAF_LOOK_NS     UINT64_C(250000000) /* how often a deaf consumer's memory map is read */
+#define DEAF_WAIT_CAP_NS UINT64_C(4000000000)
+#define OVER_LOOK_NS     UINT64_C(1000000000) /* two looks a second apart above the share: dropped */
+#define PENDING_GRACE_NS UINT64_C(50000000)   /* libstoup says hello at once */
+#define GROUPS_CAP       1024 /* supplementary groups of a peer that are looked at */
 
 int stoup_epoll_add(const struct stoup_daemon *d, int fd, uint32_t events, uint64_t tag)
 {
@@ -86,6 +90,34 @@ int stoup_attach_listen(struct stoup_daemon *d, struct stoup_error *err)
 	return rc < 0 ? stoup_error_set(err, rc, "epoll: %s", strerror(-rc)) : 0;
 }
 
+/* Watch the listening socket or, while nothing can be accepted, do not: it would wake the loop for ever.
+ * The tick watches it again. */
+static void listen_watch(struct stoup_daemon *d, int on)
+{
+	struct epoll_event event = {
+		.events = on ? EPOLLIN : 0, .data.u64 = STOUP_TAG(STOUP_TAG_LISTEN, 0)};
+
+	if (d->listen_off == !on)
+		return;
+	d->listen_off = !on;
+	epoll_ctl(d->epoll_fd, EPOLL_CTL_MOD, d->listen_fd, &event);
+}
+
+/* Make room: the connection that has been silent longest goes, if it had the time to speak. */
+static uint32_t pending_oldest(struct stoup_daemon *d)
+{
+	uint32_t oldest = 0;
+
+	for (uint32_t i = 1; i < STOUP_PENDING_CAP; i++)
+		if (d->pending[i].since_ns < d->pending[oldest].since_ns)
+			oldest = i;
+	if (d->now_ns - d->pending[oldest].since_ns < PENDING_GRACE_NS)
+		return STOUP_PENDING_CAP;
+	close(d->pending[oldest].fd);
+	d->pending[oldest].fd = -1;
+	return oldest;
+}
+
 static void accept_all(struct stoup_daemon *d)
 {
 	/* At most as many as may be pending: a flood of connections can not keep the conductor here. */
@@ -95,11 +127,20 @@ static void accept_all(struct stoup_daemon *d)
 
 		while (slot < STOUP_PENDING_CAP && d->pending[slot].fd >= 0)
 			slot++;
-		if (slot == STOUP_PENDING_CAP)
-			return; /* level-triggered: they wait in the backlog */
-		fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0)
+		if (slot == STOUP_PENDING_CAP && (slot = pending_oldest(d)) == STOUP_PENDING_CAP) {
+			listen_watch(d, 0); /* they wait in the backlog */
 			return;
+		}
+		fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0) {
+			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+				stoup_log_error(d, -errno,
+					"accept: %s; mend: raise the daemon's ulimit -n",
+					strerror(errno));
+				listen_watch(d, 0);
+			}
+			return;
+		}
 		d->pending[slot].fd = fd;
 		d->pending[slot].since_ns = d->now_ns;
 		if (stoup_epoll_add(d, fd, EPOLLIN | EPOLLRDHUP, STOUP_TAG(STOUP_TAG_HELLO, slot)) <
@@ -239,8 +280,9 @@ static int reply_send(struct stoup_daemon *d, int fd, const struct stoup_consume
 	int fds[STOUP_WIRE_FD_CAP];
 
 	memcpy(reply.instance, d->control->instance, sizeof(reply.instance));
-	reply.volume_here =
-		d->volume_cnt < STOUP_WIRE_VOLUME_CAP ? d->volume_cnt : STOUP_WIRE_VOLUME_CAP;
+	/* Descriptors that a peer does not read count against the daemon's limit, so that only a few come
+	 * unasked; the rest is pulled by who reads. */
+	reply.volume_here = d->volume_cnt <= STOUP_WIRE_VOLUME_UNASKED ? d->volume_cnt : 0;
 	fds[STOUP_WIRE_FD_CONTROL] = d->control_region.ro_fd;
 	fds[STOUP_WIRE_FD_DATA] = d->data_region.ro_fd;
 	fds[STOUP_WIRE_FD_PAGE] = c->page.fd;
@@ -285,8 +327,13 @@ static int consumer_make(struct stoup_daemon *d, uint32_t idx, int sock_fd,
 	STOUP_HOOK("attach.page");
 	rc = reply_send(d, sock_fd, c, idx);
 	STOUP_HOOK("attach.replied");
-	if (rc < 0)
+	if (rc < 0) {
+		stoup_error_set(err, rc, "the answer could not be sent: %s%s", strerror(-rc),
+			rc == -ETOOMANYREFS
+				? " (others do not read theirs; mend: raise the daemon's ulimit -n)"
+				: "");
 		goto out_page;
+	}
 	/* The mapping stays; the consumer has the only descriptor. */
 	close(c->page.fd);
 	c->page.fd = -1;
@@ -316,7 +363,7 @@ static void refuse(struct stoup_daemon *d, int fd, const struct stoup_error *err
 	memcpy(reply.text, err->text, sizeof(reply.text));
 	stoup_wire_send(fd, &reply, sizeof(reply), NULL, 0);
 	stoup_count(d, STOUP_COUNTER_ATTACHES_REFUSED, 1);
-	stoup_log_info(d, "attach refused: %s", err->text);
+	stoup_log_error(d, err->code, "attach refused: %s", err->text);
 }
 
 static void hello(struct stoup_daemon *d, uint32_t slot)
@@ -342,6 +389,12 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 	rc = may_attach(d, fd, &cred, &err);
 	if (rc == 0)
 		rc = hello_check(d, &msg, len, &err);
+	/* Hung up without a word: the library takes that for an ending daemon and starts the next. */
+	if (rc == 0 && d->opt.automatic && stoup_attach_cnt(d) == 0 && stoup_volumes_changed(d)) {
+		close(fd);
+		stoup_daemon_end(d, "the store has changed");
+		return;
+	}
 	if (rc == 0 && (idx = consumer_free(d)) == STOUP_IDX_NONE)
 		rc = stoup_error_set(&err, -EUSERS,
 			"pool '%s' has its %u consumers already; mend: stoupd --consumers N (at "
@@ -362,6 +415,17 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 
 /* ---- the end of a consumer -------------------------------------------------------------------- */
 
+/* Stop watching a descriptor and close it: another process may hold a copy, so that closing alone would
+ * leave it in the epoll set. */
+static void watch_end(struct stoup_daemon *d, int *fd)
+{
+	if (*fd < 0)
+		return;
+	epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
+	close(*fd);
+	*fd = -1;
+}
+
 static void consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counter why)
 {
 	struct stoup_consumer *c = &d->consumers[idx];
@@ -372,11 +436,10 @@ static void consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_count
 	stoup_evict_last_look(d, idx);
 	/* With the page go all its cells at once; its waiters carry attach_no and find it gone. */
 	stoup_region_fini(&c->page);
-	if (c->sock_fd >= 0)
-		close(c->sock_fd);
-	if (c->pid_fd >= 0)
-		close(c->pid_fd);
-	close(c->bell_fd);
+	stoup_requests_forget(d, idx);
+	watch_end(d, &c->sock_fd);
+	watch_end(d, &c->pid_fd);
+	watch_end(d, &c->bell_fd);
 	c->state = STOUP_CONSUMER_NONE;
 	c->lease_cnt = 0;
 	c->leased_bytes = 0;
@@ -419,9 +482,9 @@ static void hang_up(struct stoup_daemon *d, uint32_t idx)
 		consumer_drop(d, idx, STOUP_COUNTER_DEATHS);
 		return;
 	}
-	close(c->sock_fd);
-	c->sock_fd = -1;
+	watch_end(d, &c->sock_fd);
 	c->state = STOUP_CONSUMER_DEAF;
+	c->deaf_wait_ns = DEAF_LOOK_NS;
 	c->deaf_look_ns = d->now_ns + DEAF_LOOK_NS;
 	atomic_store_explicit(&entry->state, STOUP_CONSUMER_DEAF, memory_order_release);
 }
@@ -449,17 +512,21 @@ static int page_mapped(const struct stoup_daemon *d, const struct stoup_consumer
 
 /* ---- messages after the hello ----------------------------------------------------------------- */
 
-static void volumes_send(struct stoup_daemon *d, int fd, uint32_t first)
+/* Answer a pull. A peer that asks again without having read the answer before is none of ours. */
+static int volumes_send(struct stoup_daemon *d, int fd, uint32_t first)
 {
 	struct stoup_wire_volumes msg = {.magic = STOUP_HELLO_MAGIC,
 		.kind = STOUP_WIRE_VOLUMES,
 		.first = first,
 		.volume_cnt = d->volume_cnt};
 	int fds[STOUP_WIRE_VOLUME_CAP];
+	int unread = 0;
 
+	if (ioctl(fd, SIOCOUTQ, &unread) == 0 && unread > 0)
+		return -EPROTO;
 	for (uint32_t i = first; i < d->volume_cnt && msg.cnt < STOUP_WIRE_VOLUME_CAP; i++)
 		fds[msg.cnt++] = d->volumes[i].catalog.ro_fd;
-	stoup_wire_send(fd, &msg, sizeof(msg), fds, msg.cnt);
+	return stoup_wire_send(fd, &msg, sizeof(msg), fds, msg.cnt);
 }
 
 static void socket_event(struct stoup_daemon *d, uint32_t idx)
@@ -476,8 +543,10 @@ static void socket_event(struct stoup_daemon *d, uint32_t idx)
 	if (len == -EAGAIN)
 		return;
 	if (len == sizeof(msg) && msg.magic == STOUP_HELLO_MAGIC && msg.kind == STOUP_WIRE_VOLUMES)
-		volumes_send(d, c->sock_fd, msg.first);
+		len = volumes_send(d, c->sock_fd, msg.first);
 	else
+		len = -EPROTO;
+	if (len < 0)
 		hang_up(d, idx);
 }
 
@@ -516,7 +585,8 @@ static void quota_look(struct stoup_daemon *d, uint32_t idx)
 {
 	struct stoup_consumer *c = &d->consumers[idx];
 
-	if (c->leased_bytes <= d->control->lease_bytes_cap) {
+	/* One lease is always allowed: the library grants it whatever the share is. */
+	if (c->lease_cnt <= 1 || c->leased_bytes <= d->control->lease_bytes_cap) {
 		c->over_since_ns = 0;
 		return;
 	}
@@ -540,13 +610,17 @@ static void deaf_look(struct stoup_daemon *d, uint32_t idx)
 
 	if (d->now_ns < c->deaf_look_ns)
 		return;
-	c->deaf_look_ns = d->now_ns + DEAF_LOOK_NS;
+	/* Reading a long memory map takes time, so the looks grow rarer. */
+	if (c->deaf_wait_ns < DEAF_WAIT_CAP_NS)
+		c->deaf_wait_ns *= 2;
+	c->deaf_look_ns = d->now_ns + c->deaf_wait_ns;
 	if (process_gone(c) || detached(c) || !page_mapped(d, c))
 		consumer_drop(d, idx, detached(c) ? STOUP_COUNTER_DETACHES : STOUP_COUNTER_DEATHS);
 }
 
 void stoup_attach_tick(struct stoup_daemon *d)
 {
+	listen_watch(d, 1);
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
 		if (d->pending[i].fd >= 0 &&
 			d->now_ns - d->pending[i].since_ns > STOUP_HELLO_TIMEOUT_NS) {
@@ -556,6 +630,9 @@ void stoup_attach_tick(struct stoup_daemon *d)
 	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
 		if (d->consumers[i].state == STOUP_CONSUMER_DEAF)
 			deaf_look(d, i);
+		/* A forked child may keep the socket open: the page says it as well. */
+		if (d->consumers[i].state == STOUP_CONSUMER_ATTACHED && detached(&d->consumers[i]))
+			consumer_drop(d, i, STOUP_COUNTER_DETACHES);
 		if (d->consumers[i].state != STOUP_CONSUMER_NONE)
 			quota_look(d, i);
 	}

@@ -31,20 +31,25 @@ static int work(struct stoup_daemon *d)
 	return stoup_loads_pump(d) || cnt > 0;
 }
 
+void stoup_daemon_end(struct stoup_daemon *d, const char *why)
+{
+	if (d->stopping)
+		return;
+	stoup_log_info(d, "%s: stopping", why);
+	d->stopping = 1;
+	d->stop_by_ns = d->now_ns + STOUP_STOP_NS;
+	/* Consumers see this at their next call or within a wait slice. */
+	atomic_store_explicit(&d->control->state, STOUP_STATE_STOPPED, memory_order_release);
+	stoup_requests_fail_all(d, -ESHUTDOWN);
+}
+
 static void signal_event(struct stoup_daemon *d)
 {
 	struct signalfd_siginfo info;
 
 	while (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGHUP || d->stopping)
-			continue;
-		stoup_log_info(d, "signal %u: stopping", info.ssi_signo);
-		d->stopping = 1;
-		d->stop_by_ns = d->now_ns + STOUP_STOP_NS;
-		/* Consumers see this at their next call or within a wait slice. */
-		atomic_store_explicit(
-			&d->control->state, STOUP_STATE_STOPPED, memory_order_release);
-		stoup_requests_fail_all(d, -ESHUTDOWN);
+		if (info.ssi_signo != SIGHUP)
+			stoup_daemon_end(d, info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
 	}
 }
 
@@ -73,14 +78,8 @@ static void tick(struct stoup_daemon *d)
 		d->idle_since_ns = d->now_ns;
 	/* The automatic daemon ends a while after its last consumer. */
 	if (d->opt.automatic && d->idle_since_ns &&
-		d->now_ns - d->idle_since_ns >= d->opt.linger_ns && !d->stopping) {
-		stoup_log_info(d, "no consumer for %llu ms: ending",
-			(unsigned long long)(d->opt.linger_ns / 1000000));
-		d->stopping = 1;
-		d->stop_by_ns = d->now_ns + STOUP_STOP_NS;
-		atomic_store_explicit(
-			&d->control->state, STOUP_STATE_STOPPED, memory_order_release);
-	}
+		d->now_ns - d->idle_since_ns >= d->opt.linger_ns)
+		stoup_daemon_end(d, "no consumer any more");
 }
 
 /* The last look. 1 = there is something after all. */

@@ -19,10 +19,12 @@
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "producer/memory.h"
 
 #ifndef STOUP_VERSION
 #define STOUP_VERSION "0.1.0"
@@ -35,88 +37,16 @@
 #define EXTENT_TYPICAL (UINT64_C(32) << 10) /* buffers are planned for pools of extents this long */
 #define HUGE_LEN       (UINT64_C(2) << 20)
 
-/* ---- the lock --------------------------------------------------------------------------------- */
-
-/* A directory of ours: made with `mode` when absent; another's or a link is refused. */
-static int own_dir(const char *path, mode_t mode, struct stoup_error *err)
+/* Descriptors: one per volume and its catalog, three per consumer. The soft limit is a default for
+ * programs that use select; the hard one is what the administrator meant. */
+static void raise_file_limit(void)
 {
-	struct stat st;
+	struct rlimit limit;
 
-	if (mkdir(path, mode) < 0 && errno != EEXIST)
-		return stoup_error_set(err, -errno, "mkdir %s: %s", path, strerror(errno));
-	if (lstat(path, &st) < 0)
-		return stoup_error_set(err, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0022))
-		return stoup_error_set(err, -EPERM,
-			"%s must be a directory of uid %u that nobody else can write; mend: rm or "
-			"chown it",
-			path, (unsigned int)geteuid());
-	return 0;
-}
-
-static int find_paths(struct stoup_daemon *d, struct stoup_error *err)
-{
-	/* The automatic daemon is one user's own: its socket is nobody else's business. */
-	uint32_t which = geteuid() == 0 && !d->opt.automatic ? 1 : 0;
-	char dir[96];
-	int rc = -ENAMETOOLONG;
-
-	if (stoup_runtime_dir(which, dir, sizeof(dir)) == 0)
-		rc = own_dir(dir, which == 1 ? 0755 : 0700, err);
-	if (rc < 0 && which == 1 && stoup_runtime_dir(0, dir, sizeof(dir)) == 0)
-		rc = own_dir(dir, 0700, err);
-	if (rc < 0)
-		return rc;
-	/* At most 48 bytes of name behind at most 95 of directory. */
-	snprintf(d->sock_path, sizeof(d->sock_path), "%.70s/%s.sock", dir, d->opt.pool);
-	snprintf(d->lock_path, sizeof(d->lock_path), "%.70s/%s.lock", dir, d->opt.pool);
-	return strlen(dir) <= 70 ? 0
-	                         : stoup_error_set(err, -ENAMETOOLONG, "%s: path too long", dir);
-}
-
-static int take_lock(struct stoup_daemon *d, struct stoup_error *err)
-{
-	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	char text[32] = {0};
-
-	d->lock_fd = open(d->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (d->lock_fd < 0)
-		return stoup_error_set(err, -errno, "%s: %s", d->lock_path, strerror(errno));
-	/* Held by the open file description: no other process can release it, and death does. */
-	if (fcntl(d->lock_fd, F_OFD_SETLK, &lock) < 0) {
-		ssize_t len = pread(d->lock_fd, text, sizeof(text) - 1, 0);
-
-		for (ssize_t i = 0; i < len; i++)
-			if (text[i] == '\n')
-				text[i] = 0;
-		return stoup_error_set(err, -EEXIST,
-			"pool '%s' is served already by process %s; mend: another --pool name, or "
-			"stop it: kill %s",
-			d->opt.pool, text, text);
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	snprintf(text, sizeof(text), "%d\n", (int)getpid());
-	if (ftruncate(d->lock_fd, 0) < 0 || pwrite(d->lock_fd, text, strlen(text), 0) < 0)
-		return stoup_error_set(err, -errno, "%s: %s", d->lock_path, strerror(errno));
-	return 0;
-}
-
-static int find_group(struct stoup_daemon *d, struct stoup_error *err)
-{
-	const char *name = d->opt.group ? d->opt.group : "stoup";
-	const struct group *group = getgrnam(name);
-
-	d->group_gid = (gid_t)-1;
-	if (!group)
-		return d->opt.group ? stoup_error_set(err, -ENOENT,
-					      "there is no group '%s'; mend: groupadd --system %s",
-					      name, name)
-		                    : 0;
-	/* The group stoup admits by default where the administrator made it; only for the system's pools. */
-	if (!d->opt.group && geteuid() != 0)
-		return 0;
-	d->group_gid = group->gr_gid;
-	snprintf(d->group_name, sizeof(d->group_name), "%s", name);
-	return 0;
 }
 
 /* ---- memory ----------------------------------------------------------------------------------- */
@@ -138,6 +68,9 @@ static int size_pool(struct stoup_daemon *d, uint64_t *ret, struct stoup_error *
 		len = (len + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
 	}
 	len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
+	/* A store without volumes, or with none that can be served, is served all the same: empty. */
+	if (len < least && d->opt.pool_len == 0)
+		len = least;
 	if (len < least)
 		return stoup_error_set(err, -EINVAL,
 			"--size %llu is too small: at least %llu bytes", (unsigned long long)len,
@@ -171,6 +104,8 @@ static int make_control(struct stoup_daemon *d, struct stoup_error *err)
 			d->group_name, strerror(errno));
 	d->control = d->control_region.base;
 	stoup_control_format(d->control, &config);
+	d->control->daemon_pid = (uint32_t)getpid();
+	d->control->daemon_start = stoup_process_start((uint32_t)getpid());
 	d->counters = stoup_control_counters(d->control);
 	d->table = stoup_control_buffers(d->control);
 	return 0;
@@ -188,24 +123,23 @@ static void fill_control(struct stoup_daemon *d)
 {
 	static const char *const backings[] = {"posix", "memfd", "hugetlb"};
 	struct stoup_control *c = d->control;
-	uint64_t share = d->data_region.len / 4;
+	uint64_t share = d->data_region.len / 4, least;
 	struct timespec ts;
 
 	while (getrandom(c->instance, sizeof(c->instance), 0) != (ssize_t)sizeof(c->instance))
 		;
 	clock_gettime(CLOCK_REALTIME, &ts);
 	c->created_ns = (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-	c->daemon_pid = (uint32_t)getpid();
-	c->daemon_start = stoup_process_start((uint32_t)getpid());
 	c->uid = (uint32_t)d->uid;
 	c->data_len = d->data_region.len;
 	c->block_len_max = (uint32_t)(d->data_region.len / STOUP_POOL_PART < UINT32_MAX
 					      ? d->data_region.len / STOUP_POOL_PART
 					      : UINT32_MAX);
-	/* At least one largest block, or nothing could be read. */
-	if (share < d->block_len_max)
-		share = d->block_len_max;
-	c->lease_bytes_cap = d->opt.lease_bytes_cap ? d->opt.lease_bytes_cap : share;
+	if (d->opt.lease_bytes_cap)
+		share = d->opt.lease_bytes_cap;
+	/* At least one of the longest blocks that are served, or nothing could be read. */
+	least = d->block_len_max < c->block_len_max ? d->block_len_max : c->block_len_max;
+	c->lease_bytes_cap = share > least ? share : least;
 	c->ahead_bytes_cap = d->data_region.len / STOUP_RING_UNREAD_PART;
 	c->request_timeout_ns = d->opt.request_timeout_ns;
 	snprintf(c->pool_name, sizeof(c->pool_name), "%s", d->opt.pool);
@@ -217,13 +151,20 @@ static void fill_control(struct stoup_daemon *d)
 
 static int make_memory(struct stoup_daemon *d, struct stoup_error *err)
 {
-	uint64_t len = 0, cnt;
-	char name[128];
+	uint64_t len = 0, cnt, available;
+	char name[128], what[128];
 	int rc;
 
 	rc = size_pool(d, &len, err);
 	if (rc < 0)
 		return rc;
+	available = stoup_memory_available(what, sizeof(what));
+	/* Huge pages are set aside already; for all else the kernel would kill a process instead of failing. */
+	if (d->opt.backing != STOUP_BACKING_HUGETLB && len > available)
+		return stoup_error_set(err, -ENOMEM,
+			"not enough memory: needed %llu bytes, %s has %llu available; mend: a smaller --size, or "
+			"raise the memory limit of the container or cgroup",
+			(unsigned long long)len, what, (unsigned long long)available);
 	cnt = len / EXTENT_TYPICAL;
 	d->buffer_cap = (uint32_t)(cnt < 64 ? 64 : cnt > STOUP_BUFFER_CAP ? STOUP_BUFFER_CAP : cnt);
 	rc = make_control(d, err);
@@ -256,7 +197,8 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 	/* Blocks too large for this pool are refused one by one; the ring never sees them. */
 	if (config.largest_len > d->control->block_len_max)
 		config.largest_len = d->control->block_len_max;
-	d->load_cap = waiter_cap + STOUP_AHEAD_QUEUE_CAP;
+	/* A queued demand has a waiter, a queued read-ahead a place in its queue, the rest is in flight. */
+	d->load_cap = waiter_cap + STOUP_AHEAD_QUEUE_CAP + STOUP_READER_DEPTH_CAP;
 	d->buffers = calloc(d->buffer_cap, sizeof(d->buffers[0]));
 	d->refs = calloc(d->buffer_cap, sizeof(d->refs[0]));
 	d->leased = calloc(d->buffer_cap, sizeof(d->leased[0]));
@@ -362,18 +304,27 @@ static int make_loop(struct stoup_daemon *d, struct stoup_error *err)
 
 static int start(struct stoup_daemon *d, struct stoup_error *err)
 {
-	int rc = find_paths(d, err);
+	uint32_t owner;
+	int rc;
+
+	raise_file_limit();
+	rc = stoup_name_paths(d, err);
 
 	if (rc == 0)
-		rc = find_group(d, err);
+		rc = stoup_name_group(d, err);
 	if (rc == 0)
-		rc = take_lock(d, err);
+		rc = stoup_name_lock(d, err);
 	if (rc < 0)
 		return rc;
 	STOUP_HOOK("start.locked");
+	stoup_control_name((uint32_t)d->uid, d->opt.pool, d->control_name, sizeof(d->control_name));
+	owner = stoup_control_owner(d->control_name);
+	if (owner) {
+		d->control_name[0] = 0;
+		return stoup_name_held(d, owner, err);
+	}
 	/* Only the owner of the lock may do this: what lies there is of a daemon that was killed. */
 	stoup_region_unlink_stale((uint32_t)d->uid, d->opt.pool);
-	stoup_control_name((uint32_t)d->uid, d->opt.pool, d->control_name, sizeof(d->control_name));
 	rc = stoup_volumes_open(d, err);
 	if (rc == 0)
 		rc = make_memory(d, err);
@@ -404,7 +355,7 @@ static void stop(struct stoup_daemon *d)
 		atomic_store_explicit(
 			&d->control->state, STOUP_STATE_STOPPED, memory_order_release);
 		STOUP_HOOK("stop.marked");
-		shm_unlink(d->control_name);
+		stoup_name_unlink(d);
 		STOUP_HOOK("stop.unlinked");
 	}
 	stoup_reader_destroy(d->reader);
@@ -437,6 +388,9 @@ static void tell_ready(const struct stoup_daemon *d, int rc, const struct stoup_
 	const char *text = rc < 0 ? err->text : "ready\n";
 
 	if (d->opt.ready_fd < 0)
+		return;
+	/* Whoever starts the automatic daemon waits for the one that holds the name, instead of failing. */
+	if (d->held && write(d->opt.ready_fd, "held\n", 5) < 0)
 		return;
 	if (write(d->opt.ready_fd, text, strlen(text)) < 0)
 		stoup_log_info(d, "telling readiness: %s", strerror(errno));

@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <time.h>
 #include "producer/decode.h"
 #include "producer/reader.h"
 #include "producer/ring.h"
@@ -124,7 +125,7 @@ struct stoup_consumer {
 	uint64_t leased_bytes;
 	uint64_t oldest_ns;     /* first look at which it held something without a break */
 	uint64_t over_since_ns; /* first look at which it held more than its share, or 0 */
-	uint64_t deaf_look_ns;
+	uint64_t deaf_look_ns, deaf_wait_ns;
 	struct stoup_stream streams[STOUP_STREAM_CNT];
 };
 
@@ -142,6 +143,8 @@ struct stoup_daemon {
 	char group_name[64];
 
 	struct stoup_store *stores[STOUP_STORE_CAP];
+	struct timespec
+		store_mtime[STOUP_STORE_CAP]; /* of the directories, before they were read */
 	struct stoup_region control_region, data_region;
 	struct stoup_control *control;
 	struct stoup_control_counter *counters;
@@ -165,6 +168,7 @@ struct stoup_daemon {
 	struct stoup_consumer *consumers;
 	struct stoup_pending pending[STOUP_PENDING_CAP];
 	uint64_t attach_seq;
+	int listen_off;
 
 	struct stoup_load *loads;
 	uint32_t load_cap, load_free;
@@ -177,6 +181,7 @@ struct stoup_daemon {
 	uint64_t now_ns;        /* CLOCK_MONOTONIC, once per turn of the loop */
 	uint64_t tick_ns;       /* next publish */
 	uint64_t idle_since_ns; /* no consumer since, or 0 */
+	int held;               /* the name is another daemon's */
 	int starving;           /* the oldest demand found nothing evictable */
 	int stopping;
 	uint64_t stop_by_ns;
@@ -202,6 +207,8 @@ uint64_t stoup_now_ns(void); /* CLOCK_MONOTONIC */
  * the same text). Returns the log index + 1, for a slot's `detail`. */
 uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The end of a path that is long, so that the reason behind it fits an error text. */
+const char *stoup_path_tail(const char *path);
 void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -210,11 +217,22 @@ void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)
 /* Run until told to stop. 0, or a negative errno with a text when the pool could not be made. */
 int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error *err);
 
+/* ---- daemon_name.c ---------------------------------------------------------------------------- */
+
+int stoup_name_paths(struct stoup_daemon *d, struct stoup_error *err); /* socket and lock file */
+int stoup_name_group(struct stoup_daemon *d, struct stoup_error *err); /* who may attach */
+int stoup_name_lock(struct stoup_daemon *d, struct stoup_error *err);  /* one daemon per name */
+/* The error text of a name that another daemon has (owner 0: not known which). Returns -EEXIST. */
+int stoup_name_held(struct stoup_daemon *d, uint32_t owner, struct stoup_error *err);
+void stoup_name_unlink(
+	const struct stoup_daemon *d); /* the control object's, if it still is ours */
+
 /* ---- volume.c --------------------------------------------------------------------------------- */
 
 int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err); /* stores and sizes */
 int stoup_volumes_make(
 	struct stoup_daemon *d, struct stoup_error *err); /* catalogs, reader files */
+int stoup_volumes_changed(const struct stoup_daemon *d);  /* was something ingested since? */
 void stoup_volumes_fini(struct stoup_daemon *d);
 uint64_t stoup_volumes_raw_len(const struct stoup_daemon *d);
 
@@ -239,6 +257,8 @@ void stoup_waiters_fail(
 	struct stoup_daemon *d, struct stoup_load *load, int error, uint64_t detail);
 /* Fail demands whose deadline is near while the pool starves; forget those of dead consumers. */
 void stoup_requests_expire(struct stoup_daemon *d);
+/* A consumer is gone: its waiters with it. */
+void stoup_requests_forget(struct stoup_daemon *d, uint32_t consumer_idx);
 void stoup_requests_fail_all(struct stoup_daemon *d, int error);
 void stoup_requests_init(struct stoup_daemon *d);
 
@@ -296,6 +316,8 @@ enum {
 	STOUP_TAG_DECODE
 };
 
+/* Begin the orderly stop. */
+void stoup_daemon_end(struct stoup_daemon *d, const char *why);
 void stoup_conductor_run(struct stoup_daemon *d);
 
 #endif

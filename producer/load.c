@@ -196,9 +196,10 @@ static void decode_result(struct stoup_daemon *d, const struct stoup_decode_resu
 	}
 	detail = stoup_log_error(d, result->result,
 		"%s: block %u at offset %llu: %s; mend: stoup verify %s",
-		d->volumes[load->volume_idx].file->path, load->block_idx,
+		stoup_path_tail(d->volumes[load->volume_idx].file->path), load->block_idx,
 		(unsigned long long)block_of(d, load)->stored_off,
-		stoup_decode_detail_text(result->detail), d->volumes[load->volume_idx].file->path);
+		stoup_decode_detail_text(result->detail),
+		stoup_path_tail(d->volumes[load->volume_idx].file->path));
 	load_failed(d, load_idx, result->result, detail);
 }
 
@@ -287,8 +288,9 @@ static void read_start(struct stoup_daemon *d, uint32_t load_idx)
 	if (rc < 0)
 		load_failed(d, load_idx, rc,
 			stoup_log_error(d, rc, "%s: block %u at offset %llu can not be read: %s",
-				d->volumes[load->volume_idx].file->path, load->block_idx,
-				(unsigned long long)block->stored_off, strerror(-rc)));
+				stoup_path_tail(d->volumes[load->volume_idx].file->path),
+				load->block_idx, (unsigned long long)block->stored_off,
+				strerror(-rc)));
 }
 
 /* Start one queued load: 1 started or ended, 0 it has to wait. */
@@ -370,7 +372,7 @@ static void read_result(struct stoup_daemon *d, const struct stoup_read_done *do
 	uint32_t load_idx = (uint32_t)done->cookie;
 	const struct stoup_load *load = &d->loads[load_idx];
 	const struct stoup_vol_block *block = block_of(d, load);
-	const char *path = d->volumes[load->volume_idx].file->path;
+	const char *path = stoup_path_tail(d->volumes[load->volume_idx].file->path);
 	uint64_t detail;
 	int error;
 

@@ -7,9 +7,13 @@
 #include "producer/daemon.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#define PATH_TEXT_CAP 100u
 
 uint64_t stoup_now_ns(void)
 {
@@ -44,6 +48,26 @@ static uint32_t error_slot(struct stoup_daemon *d, const char *text)
 	return best;
 }
 
+const char *stoup_path_tail(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len <= PATH_TEXT_CAP ? path : path + len - PATH_TEXT_CAP;
+}
+
+/* One line to stderr, if it takes it at once: a full pipe whose reader sleeps must not stop the pool. */
+static void say(const struct stoup_daemon *d, const char *kind, const char *text)
+{
+	struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+	char line[640];
+	int len = snprintf(line, sizeof(line), "stoupd[%s]: %s%s\n", d->opt.pool, kind, text);
+
+	/* A pipe polls writable while it has room for a whole page, so a shorter write can not block. */
+	if (len > 0 && poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) &&
+		write(STDERR_FILENO, line, (size_t)len) < 0)
+		return;
+}
+
 uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 {
 	struct stoup_control_error *slot;
@@ -75,7 +99,7 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	atomic_store_explicit(&slot->seq, (seq | 1) + 1, memory_order_release);
 	stoup_count(d, STOUP_COUNTER_ERRORS, 1);
 	if (quiet_ns > 1000000000)
-		fprintf(stderr, "stoupd[%s]: error: %s\n", d->opt.pool, text);
+		say(d, "error: ", text);
 	return (uint64_t)idx + 1;
 }
 
@@ -89,7 +113,7 @@ void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "stoupd[%s]: %s\n", d->opt.pool, text);
+	say(d, "", text);
 }
 
 /* ---- gauges ----------------------------------------------------------------------------------- */

@@ -148,8 +148,9 @@ static int request_check(struct stoup_daemon *d, const struct request *r, uint64
 		*detail = stoup_log_error(d, -EFBIG,
 			"%s: block %u decodes to %u bytes, but a pool of %llu bytes serves blocks "
 			"of at most %u; mend: stoupd --size %llu or more",
-			d->volumes[r->volume_idx].file->path, r->block_idx, block->raw_len,
-			(unsigned long long)d->data_region.len, d->control->block_len_max,
+			stoup_path_tail(d->volumes[r->volume_idx].file->path), r->block_idx,
+			block->raw_len, (unsigned long long)d->data_region.len,
+			d->control->block_len_max,
 			(unsigned long long)block->raw_len * STOUP_POOL_PART);
 		return -EFBIG;
 	}
@@ -158,17 +159,13 @@ static int request_check(struct stoup_daemon *d, const struct request *r, uint64
 	return 0;
 }
 
-static int wait_for(
+static void wait_for(
 	struct stoup_daemon *d, uint32_t consumer_idx, const struct request *r, uint32_t load_idx)
 {
 	struct stoup_load *load = &d->loads[load_idx];
 	uint32_t idx = d->waiter_free;
 	struct stoup_waiter *w;
 
-	/* One per slot of each consumer: only a page that sets bits of requests which were not answered
-	 * yet can use them up. Its request fails; nobody else is hurt, since it holds its own 64. */
-	if (idx == STOUP_IDX_NONE || d->consumers[consumer_idx].waiting_cnt >= STOUP_SLOT_CNT)
-		return -EBUSY;
 	w = &d->waiters[idx];
 	d->waiter_free = w->next;
 	*w = (struct stoup_waiter){.consumer_idx = consumer_idx,
@@ -187,7 +184,6 @@ static int wait_for(
 		stoup_count(d, STOUP_COUNTER_REQUESTS_JOINED, 1);
 	}
 	load->waiter_last = idx;
-	return 0;
 }
 
 static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct request *r)
@@ -210,14 +206,20 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 		grant(d, consumer_idx, r->slot_idx, r->cell_idx, r->ticket, stoup_word_idx(w));
 		return;
 	}
+	/* One waiter per slot: only a page that sets bits of requests which were not answered yet can want
+	 * more. It is refused before it has queued anything, so that it takes nothing from others. */
+	rc = -EBUSY;
+	if (d->consumers[consumer_idx].waiting_cnt >= STOUP_SLOT_CNT)
+		goto out_fail;
 	load_idx = volume->load_idx[r->block_idx];
 	if (load_idx == STOUP_IDX_NONE)
 		load_idx = stoup_load_queue(d, r->volume_idx, r->block_idx, 0);
 	else
 		stoup_load_promote(d, load_idx);
-	rc = load_idx == STOUP_IDX_NONE ? -EBUSY : wait_for(d, consumer_idx, r, load_idx);
-	if (rc == 0)
-		return;
+	if (load_idx == STOUP_IDX_NONE)
+		goto out_fail;
+	wait_for(d, consumer_idx, r, load_idx);
+	return;
 out_fail:
 	stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
 	slot_end(page, r->slot_idx, rc, detail);
@@ -338,6 +340,32 @@ void stoup_requests_expire(struct stoup_daemon *d)
 	for (uint32_t i = d->demand.first; i != STOUP_IDX_NONE; i = next) {
 		next = d->loads[i].next;
 		expire_load(d, i);
+	}
+}
+
+void stoup_requests_forget(struct stoup_daemon *d, uint32_t consumer_idx)
+{
+	for (uint32_t i = 0; i < d->load_cap; i++) {
+		struct stoup_load *load = &d->loads[i];
+		uint32_t kept = STOUP_IDX_NONE, next;
+
+		if (load->state == STOUP_LOAD_FREE)
+			continue;
+		for (uint32_t w = load->waiter_first; w != STOUP_IDX_NONE; w = next) {
+			next = d->waiters[w].next;
+			if (d->waiters[w].consumer_idx != consumer_idx) {
+				kept = w;
+				continue;
+			}
+			if (kept == STOUP_IDX_NONE)
+				load->waiter_first = next;
+			else
+				d->waiters[kept].next = next;
+			waiter_put(d, w);
+		}
+		load->waiter_last = kept;
+		if (load->state == STOUP_LOAD_QUEUED && !load->ahead && kept == STOUP_IDX_NONE)
+			stoup_load_drop(d, i);
 	}
 }
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* A field is the same 64 bytes in a volume and in a catalog. */
 #define SAME(member)                                                                               \
@@ -19,7 +21,12 @@ _Static_assert(sizeof(struct stoup_field) == sizeof(struct stoup_vol_field) && S
 int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err)
 {
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++) {
-		int rc = stoup_store_open(d->opt.store_path[i], &d->stores[i], err);
+		struct stat st;
+		int rc;
+
+		if (stat(d->opt.store_path[i], &st) == 0)
+			d->store_mtime[i] = st.st_mtim;
+		rc = stoup_store_open(d->opt.store_path[i], &d->stores[i], err);
 
 		if (rc < 0)
 			return rc;
@@ -38,6 +45,19 @@ int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err)
 				if (index->blocks[b].raw_len > d->block_len_max)
 					d->block_len_max = index->blocks[b].raw_len;
 		}
+	return 0;
+}
+
+int stoup_volumes_changed(const struct stoup_daemon *d)
+{
+	for (uint32_t i = 0; i < d->opt.store_cnt; i++) {
+		const struct timespec *then = &d->store_mtime[i];
+		struct stat st;
+
+		if (stat(d->opt.store_path[i], &st) == 0 &&
+			(st.st_mtim.tv_sec != then->tv_sec || st.st_mtim.tv_nsec != then->tv_nsec))
+			return 1;
+	}
 	return 0;
 }
 
@@ -170,6 +190,9 @@ static int make_catalog(struct stoup_daemon *d, uint32_t volume_idx, struct stou
 		name, 0600, stoup_catalog_footprint(&counts), 1, 1, 1, err);
 	if (rc < 0)
 		return rc;
+	/* Only the read-only one is passed on; with thousands of volumes descriptors are scarce. */
+	close(v->catalog.fd);
+	v->catalog.fd = -1;
 	c = v->catalog.base;
 	stoup_catalog_format(c, &counts, volume_idx);
 	memcpy(c->volume_id, v->file->index->header.id, sizeof(c->volume_id));
@@ -228,7 +251,8 @@ static int make_volume(struct stoup_daemon *d, uint32_t volume_idx, struct stoup
 		return rc;
 	v->reader_idx = stoup_reader_file_add(d->reader, file->fd, file->path, &why);
 	if (v->reader_idx < 0)
-		stoup_log_error(d, v->reader_idx, "%s: can not be read: %s", file->path, why.text);
+		stoup_log_error(d, v->reader_idx, "%s: can not be read: %s",
+			stoup_path_tail(file->path), why.text);
 	describe(d, volume_idx);
 	return 0;
 }

@@ -223,6 +223,28 @@ uint64_t stoup_process_start(uint32_t pid)
 	return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
+uint32_t stoup_control_owner(const char *name)
+{
+	const struct stoup_control *c;
+	struct stoup_region region;
+	uint32_t pid = 0;
+	int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return 0;
+	if (stoup_region_map(fd, sizeof(*c), 0, 0, &region, NULL) == 0) {
+		c = region.base;
+		/* Written before the magic, so that a daemon that still starts is known as well. */
+		if (c->fingerprint == stoup_abi_fingerprint() && stoup_control_alive(c) &&
+			atomic_load_explicit(&c->state, memory_order_relaxed) !=
+				STOUP_STATE_STOPPED)
+			pid = c->daemon_pid;
+		stoup_region_fini(&region);
+	}
+	close(fd);
+	return pid;
+}
+
 int stoup_control_alive(const struct stoup_control *control)
 {
 	uint64_t start = stoup_process_start(control->daemon_pid);

@@ -166,6 +166,10 @@ int stoup_control_verify(
 /* Name of the control object: "/stoup.UID.NAME.ctl". */
 int stoup_control_name(uint32_t uid, const char *pool, char *dst, size_t cap);
 
+/* The living daemon of a control object of that name, announced or not: its pid, or 0. Tells two daemons
+ * of one name apart from each other even where they do not share a directory for their locks. */
+uint32_t stoup_control_owner(const char *name);
+
 /* Map the control object of a running or dead pool read-only, by name, for monitors. Tries the
  * caller's own uid, then root's. 0; -ENOENT (no such pool), -EACCES (names the group), -EPROTO. */
 int stoup_control_open(const char *pool, const struct stoup_control **ret, size_t *ret_len,

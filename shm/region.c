@@ -88,7 +88,7 @@ static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
 }
 
 static int open_object(struct stoup_region *region, uint32_t backing, const char *name,
-	uint32_t mode, struct stoup_error *err)
+	uint32_t mode, int unlink_now, struct stoup_error *err)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 
@@ -107,6 +107,10 @@ static int open_object(struct stoup_region *region, uint32_t backing, const char
 	region->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
 	if (region->fd < 0)
 		return stoup_error_set(err, -errno, "shm_open %s: %s", name, strerror(errno));
+	STOUP_HOOK("region.named");
+	/* Gone at once, so that a process that is killed while it reserves leaves nothing behind. */
+	if (unlink_now)
+		shm_unlink(name);
 	/* umask must not decide who may look. */
 	if (fchmod(region->fd, (mode_t)mode) < 0)
 		return stoup_error_set(err, -errno, "chmod %s: %s", name, strerror(errno));
@@ -219,7 +223,7 @@ int stoup_region_create(struct stoup_region *region, uint32_t backing, const cha
 	if (backing == STOUP_BACKING_HUGETLB)
 		len = (len + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
 	made.len = len;
-	rc = open_object(&made, backing, name, mode, err);
+	rc = open_object(&made, backing, name, mode, unlink_now, err);
 	if (rc < 0)
 		goto out_fini;
 	rc = reserve(&made, backing, err);
@@ -246,13 +250,10 @@ int stoup_region_create(struct stoup_region *region, uint32_t backing, const cha
 		rc = stoup_error_set(err, -errno, "sealing a memfd: %s", strerror(errno));
 		goto out_fini;
 	}
-	STOUP_HOOK("region.named");
-	if (named && unlink_now)
-		shm_unlink(name);
 	*region = made;
 	return 0;
 out_fini:
-	if (named && made.fd >= 0)
+	if (named && made.fd >= 0 && !unlink_now)
 		shm_unlink(name);
 	stoup_region_fini(&made);
 	return rc;

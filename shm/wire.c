@@ -53,7 +53,8 @@ static void close_all(const int *fds, uint32_t cnt)
 /* Collect descriptors of a received message. Those beyond fd_cap are closed and make it an error. */
 static int take_fds(struct msghdr *hdr, int *fds, uint32_t fd_cap, uint32_t *ret_cnt)
 {
-	int rc = hdr->msg_flags & (MSG_CTRUNC | MSG_TRUNC) ? -EPROTO : 0;
+	/* The kernel cuts the list of descriptors when the receiver has no number left for them. */
+	int rc = hdr->msg_flags & MSG_CTRUNC ? -EMFILE : hdr->msg_flags & MSG_TRUNC ? -EPROTO : 0;
 	uint32_t cnt = 0;
 
 	for (struct cmsghdr *cmsg = CMSG_FIRSTHDR(hdr); cmsg; cmsg = CMSG_NXTHDR(hdr, cmsg)) {

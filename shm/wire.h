@@ -3,8 +3,8 @@
  *
  *      consumer                         daemon
  *         | -- hello ------------------> |   credentials are taken from the socket, not from the text
- *         | <- reply + descriptors ----- |   control, data, page, doorbell, then up to 32 volumes
- *         | -- volumes first ----------> |   only when there are more volumes
+ *         | <- reply + descriptors ----- |   control, data, page, doorbell, then up to 4 volumes
+ *         | -- volumes first ----------> |   only when there are more volumes; one question at a time
  *         | <- volumes + descriptors --- |
  *         |            ...               |   the socket stays open: its hang-up tells of an end
  *
@@ -28,7 +28,9 @@
 #define STOUP_WIRE_FD_DOORBELL 3u
 #define STOUP_WIRE_FD_FIXED    4u  /* that many before the volumes */
 #define STOUP_WIRE_VOLUME_CAP  32u /* volume descriptors in one message (the kernel allows 253) */
-#define STOUP_WIRE_FD_CAP      (STOUP_WIRE_FD_FIXED + STOUP_WIRE_VOLUME_CAP)
+#define STOUP_WIRE_VOLUME_UNASKED                                                                  \
+	4u /* up to that many come with the reply; of more, none: pull them */
+#define STOUP_WIRE_FD_CAP (STOUP_WIRE_FD_FIXED + STOUP_WIRE_VOLUME_CAP)
 
 #define STOUP_HELLO_TIMEOUT_NS INT64_C(2000000000) /* a client that says nothing is dropped */
 
@@ -69,7 +71,8 @@ struct stoup_wire_volumes {
 int stoup_wire_send(int sock_fd, const void *msg, size_t len, const int *fds, uint32_t fd_cnt);
 
 /* Receive one packet of at most cap bytes and at most fd_cap descriptors (close-on-exec). Returns its
- * length, 0 for hang-up, negative errno. A cut message or too many descriptors: -EPROTO, all closed. */
+ * length, 0 for hang-up, negative errno. A cut message: -EPROTO; descriptors cut for want of
+ * numbers (ulimit -n): -EMFILE; all that came are closed. */
 int64_t stoup_wire_recv(
 	int sock_fd, void *msg, size_t cap, int *fds, uint32_t fd_cap, uint32_t *ret_fd_cnt);
 

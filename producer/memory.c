@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* memory.c - available memory: of the machine and of the cgroups. */
+#include "producer/memory.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The number in the line of `path` that begins with `key` (the first line where key is ""). UINT64_MAX: no such file, line or number ("max"). */
+static uint64_t read_number(const char *path, const char *key)
+{
+	uint64_t value = UINT64_MAX;
+	char line[256];
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), file)) {
+		const char *at = line + strlen(key);
+		char *end;
+
+		if (strncmp(line, key, strlen(key)) != 0)
+			continue;
+		at += strspn(at, " \t:");
+		value = strtoull(at, &end, 10);
+		if (end == at)
+			value = UINT64_MAX;
+		break;
+	}
+	fclose(file);
+	return value;
+}
+
+/* What one cgroup leaves: its limit, less what it uses and can not give back. */
+static uint64_t left_in(const char *dir, const char *limit_name, const char *usage_name)
+{
+	char path[2 * PATH_MAX + 64];
+	uint64_t limit, usage, cold, warm;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, limit_name);
+	limit = read_number(path, "");
+	/* Version 1 writes "no limit" as a number near 2^63. */
+	if (limit > UINT64_C(1) << 60)
+		return UINT64_MAX;
+	snprintf(path, sizeof(path), "%s/%s", dir, usage_name);
+	usage = read_number(path, "");
+	snprintf(path, sizeof(path), "%s/memory.stat", dir);
+	cold = read_number(
+		path, strstr(limit_name, "max") ? "inactive_file" : "total_inactive_file");
+	warm = read_number(path, strstr(limit_name, "max") ? "active_file" : "total_active_file");
+	if (usage == UINT64_MAX)
+		return UINT64_MAX;
+	usage -= cold != UINT64_MAX && cold < usage ? cold : 0;
+	usage -= warm != UINT64_MAX && warm < usage ? warm : 0;
+	return limit > usage ? limit - usage : 0;
+}
+
+/* The least that the cgroups from `group` up to the root leave. */
+static void walk(const char *root, const char *group, const char *limit_name,
+	const char *usage_name, uint64_t *best, char *what, uint32_t what_cap)
+{
+	char at[PATH_MAX], dir[2 * PATH_MAX];
+	char *slash;
+
+	snprintf(at, sizeof(at), "%s", group);
+	for (;;) {
+		uint64_t left;
+
+		snprintf(dir, sizeof(dir), "%s%s", root, at);
+		left = left_in(dir, limit_name, usage_name);
+		if (left < *best) {
+			*best = left;
+			snprintf(what, what_cap, "cgroup %.80s", at[0] ? at : "/");
+		}
+		slash = strrchr(at, '/');
+		if (!slash)
+			return;
+		*slash = 0;
+	}
+}
+
+uint64_t stoup_memory_available(char *what, uint32_t what_cap)
+{
+	uint64_t best = read_number("/proc/meminfo", "MemAvailable");
+	char line[PATH_MAX + 128];
+	FILE *file;
+
+	snprintf(what, what_cap, "the machine");
+	if (best != UINT64_MAX)
+		best *= 1024;
+	file = fopen("/proc/self/cgroup", "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		char *group = strrchr(line, ':');
+
+		if (!group)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		group++;
+		if (strncmp(line, "0::", 3) == 0)
+			walk("/sys/fs/cgroup", group, "memory.max", "memory.current", &best, what,
+				what_cap);
+		else if (strstr(line, ":memory:"))
+			walk("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes",
+				"memory.usage_in_bytes", &best, what, what_cap);
+	}
+	if (file)
+		fclose(file);
+	return best;
+}
