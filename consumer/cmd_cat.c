@@ -63,7 +63,7 @@ static const struct option options[] = {
 static int time_option(const char *text, int64_t *ret)
 {
 	struct stoup_timestamp_format format = {.kind = STOUP_TIMESTAMP_AUTO};
-	const char *why = "";
+	const char *why = "keys begin after 1970-01-01T00:00:00Z";
 
 	if (stoup_timestamp_parse(&format, text, strlen(text), ret, &why) == 0 && *ret > 0)
 		return 0;
@@ -118,6 +118,18 @@ static int set_option(struct cat *cat, int which)
 	}
 }
 
+static int range_valid(const struct stoup_range *range)
+{
+	char from[STOUP_FORMAT_CAP], to[STOUP_FORMAT_CAP];
+
+	if (range->from_ns == 0 || range->to_ns == 0 || range->from_ns <= range->to_ns)
+		return 0;
+	stoup_format_time(range->from_ns, from);
+	stoup_format_time(range->to_ns, to);
+	fprintf(stderr, "stoup cat: --from %s is later than --to %s\n", from, to);
+	return -EINVAL;
+}
+
 static int parse(int argc, char **argv, struct cat *cat)
 {
 	int which;
@@ -131,11 +143,15 @@ static int parse(int argc, char **argv, struct cat *cat)
 		if (set_option(cat, which) < 0)
 			return -EINVAL;
 	}
+	if (optind == argc - 1) {
+		fprintf(stderr, "stoup cat: SERIES is missing; `stoup ls STORE` lists them\n");
+		return -EINVAL;
+	}
 	if (optind != argc - 2)
 		return -EINVAL;
 	cat->pool = argv[optind];
 	cat->series = argv[optind + 1];
-	return 0;
+	return range_valid(&cat->range);
 }
 
 /* ---- printing --------------------------------------------------------------------------------- */
@@ -233,7 +249,8 @@ static int step_over(const struct cat *cat, struct stoup_cursor *cur, int rc)
 	fprintf(stderr, "stoup cat: %s\n", stoup_cursor_error(cur)->text);
 	if (!cat->skip || (rc != -EBADMSG && rc != -EIO))
 		return 0;
-	fprintf(stderr, "stoup cat: %" PRId64 " records left out\n", stoup_cursor_skip(cur));
+	fprintf(stderr, "stoup cat: %s%" PRId64 " records left out\n",
+		cat->range.from_ns || cat->range.to_ns ? "at most " : "", stoup_cursor_skip(cur));
 	return 1;
 }
 

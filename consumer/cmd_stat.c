@@ -239,23 +239,67 @@ static void print_state(const struct stoup_control *c)
 			(double)age_ns(c->heartbeat_ns) / 1e9, c->daemon_pid);
 }
 
-static void print_words(const struct stoup_control *c)
+static double mib(uint64_t bytes)
 {
-	print_state(c);
-	printf("  size %" PRIu64 " bytes, %s, %" PRIu64 " in 2 MiB pages%s%s\n", c->data_len,
-		c->backing, c->huge_len, c->huge_reason[0] ? ": " : "", c->huge_reason);
-	printf("  reads by %s, depth %u%s%s; %u decode threads\n", c->reader_kind, c->reader_depth,
-		c->reader_reason[0] ? ": " : "", c->reader_reason, c->decode_threads);
-	printf("  blocks of at most %u bytes, at most %" PRIu64 " bytes held by one consumer\n",
-		c->block_len_max, c->lease_bytes_cap);
-	print_consumers(c);
-	printf("\n");
+	return (double)bytes / (1 << 20);
+}
+
+/* What one wants to know first: how full, how used, how well. */
+static void print_summary(const struct stoup_control *c)
+{
+	uint64_t waiting = 0, hits = 0, misses = 0;
+
+	for (uint32_t i = 0; i < c->consumer_cap; i++) {
+		const struct stoup_control_consumer *e = &stoup_control_consumers(c)[i];
+
+		if (atomic_load_explicit(&e->state, memory_order_acquire) == STOUP_CONSUMER_NONE)
+			continue;
+		waiting += e->waiting_cnt;
+		hits += e->hit_cnt;
+		misses += e->miss_cnt;
+	}
+	printf("  size %.1f MiB (%s, %.1f in 2 MiB pages%s%s): %.1f used by %" PRIu64
+	       " blocks, %.1f leased\n",
+		mib(c->data_len), c->backing, mib(c->huge_len), c->huge_reason[0] ? ": " : "",
+		c->huge_reason, mib(counter(c, STOUP_COUNTER_RESIDENT_BYTES)),
+		counter(c, STOUP_COUNTER_RESIDENT_BLOCKS),
+		mib(counter(c, STOUP_COUNTER_LEASED_BYTES)));
+	printf("  loads %" PRIu64 " (%" PRIu64 " different blocks, at most %" PRIu64
+	       " times each), evictions %" PRIu64 ", errors %" PRIu64 "\n",
+		counter(c, STOUP_COUNTER_LOADS), counter(c, STOUP_COUNTER_LOADS_DISTINCT),
+		counter(c, STOUP_COUNTER_LOADS_MAX), counter(c, STOUP_COUNTER_EVICTIONS),
+		counter(c, STOUP_COUNTER_ERRORS));
+	printf("  consumers %" PRIu64 " now, %" PRIu64 " waiting; their blocks: %" PRIu64
+	       " found in the pool, %" PRIu64 " asked for; starved %" PRIu64 "\n",
+		counter(c, STOUP_COUNTER_CONSUMERS), waiting, hits, misses,
+		counter(c, STOUP_COUNTER_STARVED_FAILED));
+	printf("  reads by %s, depth %u; %u decode threads; blocks of at most %.1f MiB; at most %.1f MiB held by one "
+	       "consumer\n",
+		c->reader_kind, c->reader_depth, c->decode_threads, mib(c->block_len_max),
+		mib(c->lease_bytes_cap));
+}
+
+static void print_counters(const struct stoup_control *c)
+{
+	printf("\nreads by %s: %s\n\n", c->reader_kind, c->reader_reason);
 	for (uint32_t i = 0; i < c->counter_cnt; i++) {
 		const struct stoup_control_counter *k = &stoup_control_counters(c)[i];
 
 		printf("%-20s %16" PRIu64 " %-10s %s\n", k->name,
 			atomic_load_explicit(&k->value, memory_order_relaxed), k->unit, k->text);
 	}
+}
+
+static void print_words(const struct stoup_control *c, int all)
+{
+	print_state(c);
+	print_summary(c);
+	/* Why it is not the fast way is for everybody to see; which flags it has is for --all. */
+	if (!all && strcmp(c->reader_kind, "io_uring") != 0)
+		printf("  not io_uring: %s\n", c->reader_reason);
+	print_consumers(c);
+	if (all)
+		print_counters(c);
 	print_errors(c);
 }
 
@@ -263,19 +307,20 @@ static void print_words(const struct stoup_control *c)
 
 static const struct option options[] = {
 	{"json", no_argument, NULL, 'j'},
+	{"all", no_argument, NULL, 'a'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
 
-/* Parse [--json] POOL. 0 and *ret_pool, or the exit status + 1. */
-static int parse(int argc, char **argv, const char *usage, int *json, const char **ret_pool)
+/* Parse [--json|--all] POOL. 0 and *ret_pool, or the exit status + 1. */
+static int parse(int argc, char **argv, const char *usage, int *form, const char **ret_pool)
 {
 	int which;
 
 	optind = 1;
 	while ((which = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (which == 'j') {
-			*json = 1;
+		if (which == 'j' || which == 'a') {
+			*form = which;
 		} else if (which == 'h') {
 			fputs(usage, stdout);
 			return 1;
@@ -305,24 +350,25 @@ static int open_pool(const char *pool, const struct stoup_control **ret, size_t 
 
 int stoup_cmd_stat(int argc, char **argv)
 {
-	static const char usage[] = "usage: stoup stat [--json] POOL\n"
-				    "Show a pool: state, consumers, counters, errors. POOL may be "
-				    "the path of a store with a slash:\n"
-				    "its automatic daemon, which is not started. Exit status 1 "
-				    "when there is no such pool.\n";
+	static const char usage[] =
+		"usage: stoup stat [--json|--all] POOL\n"
+		"Show a pool: state, use, consumers, errors; --all: and each counter with what it means. POOL may be "
+		"the path of a store with a slash:\n"
+		"its automatic daemon, which is not started. Exit status 1 "
+		"when there is no such pool.\n";
 	const struct stoup_control *control;
 	const char *pool;
 	size_t len;
-	int json = 0, rc = parse(argc, argv, usage, &json, &pool);
+	int form = 0, rc = parse(argc, argv, usage, &form, &pool);
 
 	if (rc)
 		return rc - 1;
 	if (open_pool(pool, &control, &len) < 0)
 		return 1;
-	if (json)
+	if (form == 'j')
 		print_json(control);
 	else
-		print_words(control);
+		print_words(control, form == 'a');
 	stoup_control_close(control, len);
 	return 0;
 }
@@ -335,7 +381,7 @@ int stoup_cmd_holders(int argc, char **argv)
 	const struct stoup_control *control;
 	const char *pool;
 	size_t len;
-	int json = 0, rc = parse(argc, argv, usage, &json, &pool);
+	int form = 0, rc = parse(argc, argv, usage, &form, &pool);
 
 	if (rc)
 		return rc - 1;

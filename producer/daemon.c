@@ -10,8 +10,6 @@
 #include "producer/daemon.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -21,7 +19,6 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "producer/memory.h"
@@ -49,6 +46,8 @@ static void raise_file_limit(void)
 	}
 }
 
+static const char *const backing_words[] = {"posix", "memfd", "hugetlb"};
+
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 static int size_pool(struct stoup_daemon *d, uint64_t *ret, struct stoup_error *err)
@@ -75,6 +74,13 @@ static int size_pool(struct stoup_daemon *d, uint64_t *ret, struct stoup_error *
 		return stoup_error_set(err, -EINVAL,
 			"--size %llu is too small: at least %llu bytes", (unsigned long long)len,
 			(unsigned long long)least);
+	/* Some blocks too large are refused one by one; a pool that can serve none at all is a mistake. */
+	if (d->block_len_min > len / STOUP_POOL_PART)
+		return stoup_error_set(err, -EINVAL,
+			"--size %llu is too small for this store: its blocks decode to %u bytes and more, and a block may "
+			"fill a quarter of the pool; mend: --size %llu or more",
+			(unsigned long long)len, d->block_len_min,
+			(unsigned long long)d->block_len_max * STOUP_POOL_PART);
 	*ret = len;
 	return 0;
 }
@@ -121,9 +127,9 @@ static void copy_tail(char *dst, size_t cap, const char *src)
 /* Everything of the superblock that never changes; the magic comes with the announcement. */
 static void fill_control(struct stoup_daemon *d)
 {
-	static const char *const backings[] = {"posix", "memfd", "hugetlb"};
 	struct stoup_control *c = d->control;
 	uint64_t share = d->data_region.len / 4, least;
+	int whole = stoup_volumes_raw_len(d) <= d->data_region.len;
 	struct timespec ts;
 
 	while (getrandom(c->instance, sizeof(c->instance), 0) != (ssize_t)sizeof(c->instance))
@@ -135,6 +141,9 @@ static void fill_control(struct stoup_daemon *d)
 	c->block_len_max = (uint32_t)(d->data_region.len / STOUP_POOL_PART < UINT32_MAX
 					      ? d->data_region.len / STOUP_POOL_PART
 					      : UINT32_MAX);
+	/* Where the pool holds everything, nobody's lease is in anybody's way. */
+	if (whole)
+		share = d->data_region.len;
 	if (d->opt.lease_bytes_cap)
 		share = d->opt.lease_bytes_cap;
 	/* At least one of the longest blocks that are served, or nothing could be read. */
@@ -145,7 +154,7 @@ static void fill_control(struct stoup_daemon *d)
 	snprintf(c->pool_name, sizeof(c->pool_name), "%s", d->opt.pool);
 	copy_tail(
 		c->store_path, sizeof(c->store_path), d->opt.store_cnt ? d->opt.store_path[0] : "");
-	snprintf(c->backing, sizeof(c->backing), "%s", backings[d->opt.backing]);
+	snprintf(c->backing, sizeof(c->backing), "%s", backing_words[d->opt.backing]);
 	snprintf(c->version, sizeof(c->version), "%s", STOUP_VERSION);
 }
 
@@ -167,6 +176,8 @@ static int make_memory(struct stoup_daemon *d, struct stoup_error *err)
 			(unsigned long long)len, what, (unsigned long long)available);
 	cnt = len / EXTENT_TYPICAL;
 	d->buffer_cap = (uint32_t)(cnt < 64 ? 64 : cnt > STOUP_BUFFER_CAP ? STOUP_BUFFER_CAP : cnt);
+	stoup_log_info(d, "reserving %llu bytes of memory (%s)", (unsigned long long)len,
+		backing_words[d->opt.backing]);
 	rc = make_control(d, err);
 	if (rc < 0)
 		return rc;

@@ -152,6 +152,7 @@ struct stoup_daemon {
 
 	struct stoup_volume *volumes;
 	uint32_t volume_cnt;
+	uint32_t block_len_min; /* shortest decoded block of the stores; 0: there is none */
 	uint32_t block_len_max; /* longest decoded block of the stores */
 
 	struct stoup_ring *ring;

@@ -18,6 +18,14 @@ _Static_assert(sizeof(struct stoup_field) == sizeof(struct stoup_vol_field) && S
 		       SAME(null_bits) && SAME(unit),
 	"one layout");
 
+static void note_block_len(struct stoup_daemon *d, uint32_t raw_len)
+{
+	if (raw_len > d->block_len_max)
+		d->block_len_max = raw_len;
+	if (d->block_len_min == 0 || raw_len < d->block_len_min)
+		d->block_len_min = raw_len;
+}
+
 int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err)
 {
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++) {
@@ -42,8 +50,7 @@ int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err)
 			const struct stoup_vol_index *index = d->stores[i]->volumes[v]->index;
 
 			for (uint32_t b = 0; b < index->block_cnt; b++)
-				if (index->blocks[b].raw_len > d->block_len_max)
-					d->block_len_max = index->blocks[b].raw_len;
+				note_block_len(d, index->blocks[b].raw_len);
 		}
 	return 0;
 }
@@ -257,6 +264,26 @@ static int make_volume(struct stoup_daemon *d, uint32_t volume_idx, struct stoup
 	return 0;
 }
 
+/* Blocks that this pool can not serve are known now; whoever reads them is told again. */
+static void say_too_large(struct stoup_daemon *d)
+{
+	uint64_t large = 0, all = 0;
+
+	for (uint32_t v = 0; v < d->volume_cnt; v++) {
+		const struct stoup_vol_index *index = d->volumes[v].file->index;
+
+		for (uint32_t b = 0; b < index->block_cnt; b++, all++)
+			large += index->blocks[b].raw_len > d->control->block_len_max;
+	}
+	if (large > 0)
+		stoup_log_error(d, -EFBIG,
+			"%llu of %llu blocks decode to more than the %u bytes that a pool of %llu serves; mend: --size "
+			"%llu or more",
+			(unsigned long long)large, (unsigned long long)all,
+			d->control->block_len_max, (unsigned long long)d->data_region.len,
+			(unsigned long long)d->block_len_max * STOUP_POOL_PART);
+}
+
 int stoup_volumes_make(struct stoup_daemon *d, struct stoup_error *err)
 {
 	uint32_t idx = 0, refused = 0;
@@ -280,6 +307,7 @@ int stoup_volumes_make(struct stoup_daemon *d, struct stoup_error *err)
 				return rc;
 		}
 	}
+	say_too_large(d);
 	stoup_gauge(d, STOUP_COUNTER_VOLUMES, d->volume_cnt);
 	stoup_gauge(d, STOUP_COUNTER_VOLUMES_REFUSED, refused);
 	atomic_store_explicit(&d->control->volume_cnt, d->volume_cnt, memory_order_release);

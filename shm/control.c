@@ -153,6 +153,11 @@ static int denied(const char *name, struct stoup_error *err)
 	snprintf(path, sizeof(path), "/dev/shm%s", name);
 	if (stat(path, &st) < 0)
 		return stoup_error_set(err, -EACCES, "%s: permission denied", path);
+	if (st.st_gid == 0 || !(st.st_mode & S_IRGRP))
+		return stoup_error_set(err, -EACCES,
+			"%s: permission denied: the pool admits its owner (uid %u) alone; mend: its owner starts stoupd "
+			"with --group GROUP, and you are in that group",
+			path, (unsigned int)st.st_uid);
 	group = getgrgid(st.st_gid);
 	return stoup_error_set(err, -EACCES,
 		"%s: permission denied: it may be read by group '%s'; mend: usermod -aG %s USER, "
@@ -184,6 +189,15 @@ int stoup_control_open(const char *pool, const struct stoup_control **ret, size_
 	if (rc < 0)
 		return rc;
 	rc = stoup_control_verify(region.base, region.len, err);
+	if (rc == -EAGAIN) {
+		uint32_t pid = stoup_control_owner(name);
+
+		rc = pid ? stoup_error_set(err, rc,
+				   "pool '%s' is starting (process %u): wait a moment", pool, pid)
+		         : stoup_error_set(err, rc,
+				   "the daemon of pool '%s' died while it started; start it again, nothing needs cleaning",
+				   pool);
+	}
 	if (rc < 0) {
 		stoup_region_fini(&region);
 		return rc;

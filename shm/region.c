@@ -138,13 +138,32 @@ static int reserve(struct stoup_region *region, uint32_t backing, struct stoup_e
 struct touch {
 	pthread_t thread;
 	char *base;
-	size_t len;
+	size_t len, huge_len;
+	int collapse, huge_error;
 };
+
+/* Collapse into 2 MiB pages where the kernel allows: before the touch, so that there is one fault per 2 MiB
+ * left. A part begins at such a page. */
+static void collapse(struct touch *part)
+{
+	for (size_t at = 0; at + HUGE_LEN <= part->len; at += HUGE_LEN) {
+		if (madvise(part->base + at, HUGE_LEN, MADV_COLLAPSE) == 0) {
+			part->huge_len += HUGE_LEN;
+			continue;
+		}
+		part->huge_error = errno;
+		/* These are passing shortages of one window; any other reason holds for all of them. */
+		if (errno != EAGAIN && errno != ENOMEM && errno != EBUSY)
+			return;
+	}
+}
 
 static void *touch_run(void *arg)
 {
 	struct touch *part = arg;
 
+	if (part->collapse)
+		collapse(part);
 	/* One call instead of a fault per page, where the kernel knows it (5.14). */
 	if (madvise(part->base, part->len, MADV_POPULATE_WRITE) == 0)
 		return NULL;
@@ -153,7 +172,7 @@ static void *touch_run(void *arg)
 	return NULL;
 }
 
-static void touch_all(const struct stoup_region *region, uint32_t threads)
+static void touch_all(struct stoup_region *region, int collapse, uint32_t threads)
 {
 	struct touch parts[TOUCH_CAP];
 	uint32_t cnt = threads == 0 ? 1 : threads > TOUCH_CAP ? TOUCH_CAP : threads;
@@ -162,7 +181,7 @@ static void touch_all(const struct stoup_region *region, uint32_t threads)
 	uint32_t i;
 
 	for (i = 0; i < cnt && off < region->len; i++, off += step) {
-		parts[i].base = (char *)region->base + off;
+		parts[i] = (struct touch){.base = (char *)region->base + off, .collapse = collapse};
 		parts[i].len = region->len - off < step ? region->len - off : step;
 		if (i == 0 || pthread_create(&parts[i].thread, NULL, touch_run, &parts[i]) != 0) {
 			parts[i].thread = 0;
@@ -171,32 +190,19 @@ static void touch_all(const struct stoup_region *region, uint32_t threads)
 		}
 	}
 	touch_run(&parts[0]);
-	while (i-- > 1)
+	region->huge_len = 0;
+	region->huge_reason[0] = 0;
+	while (i-- > 0) {
 		if (parts[i].thread)
 			pthread_join(parts[i].thread, NULL);
-}
-
-/* Collapse into 2 MiB pages where the kernel allows: before the touch, so that there is one fault per 2 MiB
- * left. Sets huge_len, and huge_reason where that is less than len. */
-static void collapse(struct stoup_region *region)
-{
-	size_t begin = ((uintptr_t)region->base + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
-	size_t at = begin - (uintptr_t)region->base;
-
-	region->huge_len = 0;
-	snprintf(region->huge_reason, sizeof(region->huge_reason), "%s",
-		region->len < HUGE_LEN ? "the region is smaller than 2 MiB" : "");
-	for (; at + HUGE_LEN <= region->len; at += HUGE_LEN) {
-		if (madvise((char *)region->base + at, HUGE_LEN, MADV_COLLAPSE) == 0) {
-			region->huge_len += HUGE_LEN;
-			continue;
-		}
-		snprintf(region->huge_reason, sizeof(region->huge_reason), "MADV_COLLAPSE: %s",
-			strerror(errno));
-		/* EAGAIN and ENOMEM are passing shortages of one window; the rest will not change. */
-		if (errno != EAGAIN && errno != ENOMEM && errno != EBUSY)
-			break;
+		region->huge_len += parts[i].huge_len;
+		if (parts[i].huge_error)
+			snprintf(region->huge_reason, sizeof(region->huge_reason),
+				"MADV_COLLAPSE: %s", strerror(parts[i].huge_error));
 	}
+	if (region->len < HUGE_LEN)
+		snprintf(region->huge_reason, sizeof(region->huge_reason),
+			"the region is smaller than 2 MiB");
 }
 
 static int read_only_fd(struct stoup_region *region, struct stoup_error *err)
@@ -236,11 +242,9 @@ int stoup_region_create(struct stoup_region *region, uint32_t backing, const cha
 		goto out_fini;
 	}
 	madvise(made.base, len, MADV_DONTDUMP);
+	touch_all(&made, backing != STOUP_BACKING_HUGETLB, threads);
 	if (backing == STOUP_BACKING_HUGETLB)
 		made.huge_len = len;
-	else
-		collapse(&made);
-	touch_all(&made, threads);
 	if (want_ro && (rc = read_only_fd(&made, err)) < 0)
 		goto out_fini;
 	/* Our own writable mapping stays; nobody can make another, resize or punch. */
