@@ -10,9 +10,10 @@
 #   file --ingest--> store --> stoupd --> pool --> 1 worker, then 8 workers   (stoup)
 #     +--------------------------------------------> 8 workers, each decodes  (private, DBN only)
 #
-# Every worker sums price and size, counts records, and checks every byte; all must agree, in every
-# mode, or the exit status is 1. Memory is the sum of PSS (each shared page counted once, divided
-# among those who share it) of all workers and the daemon, read while all of them are alive.
+# Every worker sums price and size (where there are such fields), counts records, and checks every
+# byte; all must agree, in every mode, or the exit status is 1. Memory is the sum of PSS (each
+# shared page counted once, divided among those who share it) of all workers and the daemon, read
+# while all of them are alive.
 #
 # STOUP_DEMO_RECORDS=10M  STOUP_DEMO_WORKERS=8  STOUP_BUILD_DIR=build  TMPDIR=/tmp
 # Missing Debian packages are installed when run as root; else the one command is printed.
@@ -146,9 +147,11 @@ measure() {
 	fi
 	rate=$(awk -v n="$count" -v w="$running" -v t="$wall" \
 		'BEGIN { printf "%.1f", n * w / t * 1e3 }')
+	last_rate=$rate
+	last_mib=$(awk -v m="$pss" -v d="$daemon_pss" 'BEGIN { printf "%.0f", (m + d) / 1024 }')
 	awk -v l="$label" -v wall="$wall" -v cpu="$cpu" -v m="$pss" -v d="$daemon_pss" \
 		-v rate="$rate" -v decodes="$decodes" 'BEGIN {
-			printf "%-34s %8.2f %8.2f %10.1f %12.1f %10s\n", l, wall / 1e9, cpu / 1e9,
+			printf "%-34s %8.2f %8.2f %10.1f %12.1f %11s\n", l, wall / 1e9, cpu / 1e9,
 				(m + d) / 1024, rate, decodes }'
 }
 
@@ -221,6 +224,37 @@ all_dbn() {
 	done
 }
 
+legend() {
+	cat <<-'EOF'
+		wall         until the last worker has ended its pass
+		CPU          of all workers and the daemon
+		PSS          memory of all of them, a shared page counted once
+		M records/s  of all workers together
+		decodes/blk  how often a block of the data was decoded
+		stoup        all read the one decoded copy in the pool
+		resident     each worker decodes a copy of its own and keeps it, as programs with random
+		             access or several passes do
+		streaming    each worker decodes as it goes and keeps nothing
+
+	EOF
+}
+
+# What the table says, in words; for DBN data, which the private workers could read too.
+conclusion() {
+	if [ "$raw_len" -lt $((64 << 20)) ]; then
+		echo "note: these data are small ($((raw_len >> 20)) MiB): the pool's fixed slack of" \
+			"32 MiB outweighs them, or weighs about as much"
+	fi
+	[ -n "$private_rate" ] || return 0
+	awk -v w="$workers" -v p="$private_workers" -v a="$shared_rate" -v f="$filled_rate" \
+		-v b="$private_rate" -v am="$shared_mib" -v bm="$private_mib" 'BEGIN {
+			copies = p == w ? "resident private copies" : p " resident private copies"
+			printf "%d workers with stoup: %.1f x as fast as %s, in %d instead of %d MiB\n" \
+				"(%.1f x once the pool is filled);\n", w, a / b, copies, am, bm, f / b
+			printf "streaming saves the memory but decodes everything %d times on each " \
+				"pass.\n", w }'
+}
+
 run_shared() {
 	local raw
 
@@ -235,14 +269,18 @@ run_shared() {
 	echo "$(((raw + 1023) >> 10)) KiB in $blocks blocks, a pool of $((pool_len >> 20)) MiB," \
 		"$(nproc) cores"
 	echo
-	printf "%-34s %8s %8s %10s %12s %10s\n" "" "wall s" "CPU s" "PSS MiB" "M records/s" \
-		"decodes/bl"
+	legend
+	printf "%-34s %8s %8s %10s %12s %11s\n" "" "wall s" "CPU s" "PSS MiB" "M records/s" \
+		"decodes/blk"
 	daemon_start "$pool_len"
 	measure_shared "stoup, 1 worker, pool empty" 1
 	daemon_stop
 	daemon_start "$pool_len"
 	measure_shared "stoup, $workers workers, pool empty" "$workers"
+	shared_rate=$last_rate
 	measure_shared "stoup, $workers workers, pool filled" "$workers"
+	filled_rate=$last_rate
+	shared_mib=$last_mib
 	daemon_stop
 }
 
@@ -258,6 +296,9 @@ run_private() {
 	[ "$fits" -lt "$workers" ] || fits=$workers
 	if [ "$fits" -gt 0 ]; then
 		measure_private "private, $fits workers, resident" --resident "$fits"
+		private_workers=$fits
+		private_rate=$last_rate
+		private_mib=$last_mib
 	fi
 	if [ "$fits" -lt "$workers" ]; then
 		echo "note: memory for $fits resident copies only"
@@ -282,6 +323,7 @@ main() {
 	run_shared
 	run_private
 	echo
+	conclusion
 	echo "every worker's sums: records=$expected"
 	if [ "$mismatch" -ne 0 ]; then
 		echo "the sums do not agree: see above. (A file that maps one instrument to several" \
@@ -296,4 +338,12 @@ blocks=0
 raw_len=0
 running=0
 decodes=
+last_rate=
+last_mib=
+shared_rate=
+shared_mib=
+filled_rate=
+private_workers=
+private_rate=
+private_mib=
 main "$@"

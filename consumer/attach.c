@@ -145,6 +145,8 @@ static void close_all(const int *fds, uint32_t cnt)
 
 static int explain_receive(const struct stoup *st, int code, struct stoup_error *err)
 {
+	char what[STOUP_POOL_NAME_CAP + 16];
+
 	switch (code) {
 	case -ETIMEDOUT:
 		return stoup_error_set(err, code,
@@ -155,14 +157,12 @@ static int explain_receive(const struct stoup *st, int code, struct stoup_error 
 		return stoup_error_set(
 			err, code, "the daemon of pool '%s' hung up: it is ending", st->pool);
 	case -EPROTO:
-		return stoup_error_set(err, code,
-			"the answer of pool '%s' could not be taken: too few free descriptors here "
-			"(ulimit -n), or "
-			"another protocol",
-			st->pool);
-	default:
 		return stoup_error_set(
-			err, code, "pool '%s', hello: %s", st->pool, strerror(-code));
+			err, code, "pool '%s' answers in another protocol", st->pool);
+	default:
+		snprintf(what, sizeof(what), "pool '%s', hello", st->pool);
+		errno = -code;
+		return stoup_client_errno(err, what);
 	}
 }
 
@@ -243,7 +243,8 @@ static int add_volumes(struct stoup *st, const int *fds, uint32_t cnt, struct st
 	return rc;
 }
 
-/* Ask for the volumes from `first` on, until the daemon says that there are no more. */
+/* Ask for the volumes from `first` on, until all are here; one question at a time. `first` is 0 where
+ * there are many: the daemon lays few descriptors into a socket unasked, since nobody may read it. */
 static int pull_volumes(
 	struct stoup *st, uint32_t first, uint64_t deadline_ns, struct stoup_error *err)
 {
@@ -264,7 +265,7 @@ static int pull_volumes(
 			return explain_receive(st, (int)len, err);
 		if (len != (int64_t)sizeof(msg) || msg.magic != STOUP_HELLO_MAGIC ||
 			msg.kind != STOUP_WIRE_VOLUMES || msg.error != 0 || fd_cnt != msg.cnt ||
-			msg.first != first) {
+			msg.first != first || (fd_cnt == 0 && first < msg.volume_cnt)) {
 			close_all(fds, fd_cnt);
 			return stoup_error_set(err, -EPROTO,
 				"pool '%s' answered badly when asked for volume %u", st->pool,
@@ -272,7 +273,7 @@ static int pull_volumes(
 		}
 		rc = add_volumes(st, fds, fd_cnt, err);
 		first += fd_cnt;
-	} while (rc == 0 && fd_cnt > 0 && first < msg.volume_cnt);
+	} while (rc == 0 && first < msg.volume_cnt);
 	return rc;
 }
 
@@ -367,7 +368,7 @@ int stoup_client_connect(const char *pool, uint32_t dir_idx, const struct stoup_
 		return stoup_error_set(err, -ENOMEM, "no memory to attach");
 	st->sock_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (st->sock_fd < 0) {
-		rc = stoup_error_set(err, -errno, "socket: %s", strerror(errno));
+		rc = stoup_client_errno(err, "socket");
 		goto out_destroy;
 	}
 	rc = sock_connect(st->sock_fd, path, deadline_ns);
@@ -386,6 +387,7 @@ int stoup_client_connect(const char *pool, uint32_t dir_idx, const struct stoup_
 		rc = stoup_cells_init(st, err);
 	if (rc < 0)
 		goto out_destroy;
+	st->daemon_seen = stoup_control_alive(st->control);
 	atomic_store_explicit(&st->pulse_ns, stoup_client_now(), memory_order_relaxed);
 	*ret = st;
 	return 0;

@@ -4,16 +4,22 @@
  *
  *      path --device, inode--> pool auto-DEV-INO in the user's private runtime directory
  *
- *      connect --there--> done
- *         | ENOENT, ECONNREFUSED, hang-up (its linger ended in this moment)
- *         v
- *      lock auto-DEV-INO.start (one starter, others wait) --> connect again --there--> done
- *         |                                                              | not there
- *         +<------------------- spawn, wait for "ready" <----------------+
+ *      +--> connect --there--> done
+ *      |       | ENOENT, ECONNREFUSED, hang-up (its linger ended in this moment)
+ *      |       v
+ *      |    start lock auto-DEV-INO.start? --another process has it--> nap --+
+ *      |       | ours                                                        |
+ *      |       v                                                             |
+ *      |    spawn --"held": another daemon starts, or still ends--> nap -----+
+ *      |       | ready                                                       |
+ *      +<------+<------------------------------------------------------------+   until the deadline
  *
  * Invariant: of any number of processes that come at once, one at a time tries to start the daemon,
  * and the daemon's own lock decides whether a second one may run. The start lock is an
- * open-file-description lock: it goes with its holder, however that one ends.
+ * open-file-description lock: it goes with its holder, however that one ends. The daemon outlives
+ * who started it, so whoever comes while it starts waits for it like the first. Who waits for the
+ * start lock goes on connecting, so that a holder that is stopped keeps nobody from a daemon that
+ * runs.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,10 +32,11 @@
 #include "consumer/client.h"
 #include "shm/wire.h"
 
-#define LOCK_RETRY_NS  2000000  /* between two looks at the start lock */
-#define START_RETRY_NS 50000000 /* the old daemon is still ending */
-#define START_TRIES                                                                                \
-	20 /* of those: one second, longer than an orderly end takes with nobody attached */
+#define NAP_FIRST_NS 2000000L   /* between two tries, doubling ... */
+#define NAP_LAST_NS  100000000L /* ... up to here: 64 that wait cost a few per cent of a core */
+#define ENDING_NS                                                                                  \
+	UINT64_C(1000000000) /* that long a failed start beside an ending daemon is tried again */
+#define START_TRIES 20       /* daemons that start and end before anybody got in */
 
 static void nap(long ns)
 {
@@ -76,27 +83,24 @@ int stoup_auto_name(
 	return 0;
 }
 
-/* Wait for the start lock. The descriptor that holds it, or a negative errno. */
-static int lock_start(const char *path, uint64_t deadline_ns, struct stoup_error *err)
+static int lock_open(const char *path, struct stoup_error *err)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	return fd < 0 ? stoup_client_errno(err, path) : fd;
+}
+
+/* 0: the start lock is ours; 1 with text: another process has it; or a negative errno. */
+static int lock_try(int fd, const char *path, struct stoup_error *err)
 {
 	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600), rc;
 
-	if (fd < 0)
-		return stoup_error_set(err, -errno, "%s: %s", path, strerror(errno));
-	while (fcntl(fd, F_OFD_SETLK, &lock) < 0) {
-		rc = -errno;
-		if (rc == -EAGAIN || rc == -EACCES || rc == -EINTR)
-			rc = stoup_client_now() < deadline_ns ? 0 : -ETIMEDOUT;
-		if (rc < 0) {
-			close(fd);
-			return stoup_error_set(err, rc,
-				"another process is starting the daemon and holds %s: %s", path,
-				strerror(-rc));
-		}
-		nap(LOCK_RETRY_NS);
-	}
-	return fd;
+	if (fcntl(fd, F_OFD_SETLK, &lock) == 0)
+		return 0;
+	if (errno != EAGAIN && errno != EACCES && errno != EINTR)
+		return stoup_client_errno(err, path);
+	stoup_error_set(err, -EAGAIN, "another process is starting the daemon and holds %s", path);
+	return 1;
 }
 
 /* Is there nobody to attach to (any more)? */
@@ -105,29 +109,58 @@ static int nobody(int rc)
 	return rc == -ENOENT || rc == -ECONNREFUSED || rc == -ECONNRESET;
 }
 
-/* Under the start lock: connect, else start the daemon and connect. A start can fail because the
- * daemon before holds the pool's name for a last moment, so it is tried again for a while. */
-static int start_and_connect(const struct stoup_spawn *how, const struct stoup_options *opt,
-	uint64_t deadline_ns, struct stoup **ret, struct stoup_error *err)
+/* Another process has the start lock, or the pool's name: its daemon starts (and who started it may
+ * be gone) or ends. */
+static int busy(int rc)
 {
-	int rc, ending = 0;
+	return rc > 0 || rc == -EEXIST;
+}
 
-	for (int i = 0;; i++) {
+/* May a start that failed beside an ending daemon succeed later? What that one had, such as memory,
+ * is not free yet. */
+static int passes(int rc, int ending, uint64_t begin_ns)
+{
+	return ending && rc != -ETIMEDOUT && rc != -ENOENT &&
+	       stoup_client_now() < begin_ns + ENDING_NS;
+}
+
+/* Connect; else, with the start lock, start the daemon and connect; until the deadline. */
+static int join(const struct stoup_spawn *how, int lock_fd, const char *lock_path,
+	const struct stoup_options *opt, uint64_t deadline_ns, struct stoup **ret,
+	struct stoup_error *err)
+{
+	uint64_t begin_ns = stoup_client_now();
+	int rc, locked = 0, ending = 0, started_cnt = 0;
+	struct stoup_error why = {0}, last = {0}; /* what we wait for; what a try brought */
+	long nap_ns = NAP_FIRST_NS;
+
+	for (;;) {
 		rc = stoup_client_connect(how->pool, 0, opt, deadline_ns, ret, err);
 		if (!nobody(rc))
 			return rc;
+		if (stoup_client_now() >= deadline_ns)
+			return stoup_error_set(err, -ETIMEDOUT, "not attached within %.1f s: %s",
+				(double)opt->timeout_ns / 1e9, why.text[0] ? why.text : err->text);
 		ending |= rc != -ENOENT;
-		rc = stoup_spawn(how, deadline_ns, err);
-		if (rc < 0 && (!ending || i >= START_TRIES || rc == -ETIMEDOUT || rc == -ENOENT))
-			return rc;
-		if (i >= 2 * START_TRIES || stoup_client_now() >= deadline_ns)
-			return rc < 0 ? rc
-			              : stoup_error_set(err, -ETIMEDOUT,
-						"the automatic daemon of %.120s starts and ends at "
-						"once; see %.90s",
-						how->store_path, how->log_path);
-		if (rc < 0)
-			nap(START_RETRY_NS);
+		rc = locked ? 0 : lock_try(lock_fd, lock_path, &last);
+		if (rc == 0) {
+			if (!locked)
+				why.text[0] = 0;
+			locked = 1;
+			rc = stoup_spawn(how, deadline_ns, &last);
+		}
+		if (rc == 0 && ++started_cnt < START_TRIES)
+			continue;
+		if (rc == 0)
+			return stoup_error_set(err, -ETIMEDOUT,
+				"the automatic daemon of %.90s starts and ends at once; see %.60s",
+				how->store_path, how->log_path);
+		if (busy(rc))
+			why = last;
+		else if (!passes(rc, ending, begin_ns) && (rc != -ETIMEDOUT || !why.text[0]))
+			return stoup_error_set(err, rc, "%s", last.text);
+		nap(nap_ns);
+		nap_ns = nap_ns * 2 < NAP_LAST_NS ? nap_ns * 2 : NAP_LAST_NS;
 	}
 }
 
@@ -156,10 +189,10 @@ int stoup_auto_attach(const char *path, const struct stoup_options *opt, uint64_
 	rc = stoup_client_connect(pool, 0, opt, deadline_ns, ret, &found);
 	if (!nobody(rc))
 		return rc < 0 ? stoup_error_set(err, rc, "%s", found.text) : 0;
-	lock_fd = lock_start(lock_path, deadline_ns, err);
+	lock_fd = lock_open(lock_path, err);
 	if (lock_fd < 0)
 		return lock_fd;
-	rc = start_and_connect(&how, opt, deadline_ns, ret, &found);
+	rc = join(&how, lock_fd, lock_path, opt, deadline_ns, ret, &found);
 	close(lock_fd);
 	return rc < 0 ? stoup_error_set(err, rc, "%s", found.text) : 0;
 }

@@ -100,6 +100,7 @@ struct stoup {
 	int sock_fd, bell_fd;
 	_Atomic uint32_t *own; /* one page that a fork wipes: 0 in the child */
 	pid_t pid;
+	int daemon_seen; /* /proc showed the daemon when we attached: it can tell of its death */
 	struct stoup_options opt;
 	uint32_t cell_cap;
 	uint64_t lease_bytes_cap;
@@ -107,7 +108,9 @@ struct stoup {
 	uint32_t volume_cnt;
 	char pool[STOUP_POOL_NAME_CAP];
 
-	_Atomic int32_t ended;     /* 0, or -EPIPE once the daemon's end was seen; never reset */
+	/* 0; else when the end was seen (ns) * 2, + 1 when it is our own socket that is closed. Set
+	 * once; time and reason in one word, so that no order is needed. */
+	_Atomic uint64_t ended;
 	_Atomic uint64_t pulse_ns; /* last look at the socket */
 	_Atomic uint32_t free_cnt; /* cells in the free list; written under the mutex */
 
@@ -155,8 +158,21 @@ void stoup_client_destroy(struct stoup *st);
 /* -ECHILD with text: the handle of a parent process. */
 int stoup_client_inherited(struct stoup_error *err);
 
-/* Look at the instance state, and at the socket when `look` is set. 0, or -EPIPE with text. */
+/* -errno with text about `what`; that of EMFILE names the limit. */
+int stoup_client_errno(struct stoup_error *err, const char *what);
+
+/* Look at the instance state, and at the socket when `look` is set. 0, or -EPIPE with text. The
+ * first call after the end may wait some 50 ms for /proc to show whether the daemon died. */
 int stoup_client_check(struct stoup *st, int look, struct stoup_error *err);
+
+/* Is it certain that the daemon's process is gone? */
+int stoup_client_daemon_gone(const struct stoup *st);
+
+/* -EPIPE with text. */
+int stoup_client_dead(const struct stoup *st, struct stoup_error *err);
+
+/* 0 while heartbeats come; -ETIME, the text ending in `more`; -EPIPE when the daemon is gone. */
+int stoup_client_silent(const struct stoup *st, const char *more, struct stoup_error *err);
 
 /* Nanoseconds since the daemon's last heartbeat. */
 uint64_t stoup_client_silence(const struct stoup *st, uint64_t now_ns);
@@ -191,7 +207,9 @@ int stoup_auto_attach(const char *path, const struct stoup_options *opt, uint64_
 
 /* ---- spawn.c --------------------------------------------------------------------------------- */
 
-/* Start the automatic daemon of a store and wait until it is ready. `log_path` takes its stderr. */
+/* Start the automatic daemon of a store and wait until it is ready. `log_path` takes its stderr. 0;
+ * -EEXIST with the daemon's text: another process has the name, it starts or ends; -ECONNABORTED:
+ * it did not start; -ETIMEDOUT; others. */
 struct stoup_spawn {
 	const char *daemon;     /* of the options, or NULL */
 	const char *store_path; /* absolute */
@@ -249,7 +267,7 @@ void stoup_wait_ring(struct stoup *st);
 int stoup_explain_request(struct stoup *st, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, int32_t error, uint64_t detail, struct stoup_error *err);
 
-/* A wait reached its deadline: -ENOBUFS, -ETIME or -ETIMEDOUT. */
+/* A wait reached its deadline: -EPIPE, -ETIME, -ENOBUFS or -ETIMEDOUT. */
 int stoup_explain_timeout(struct stoup *st, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, struct stoup_error *err);
 

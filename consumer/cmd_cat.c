@@ -63,10 +63,13 @@ static const struct option options[] = {
 static int time_option(const char *text, int64_t *ret)
 {
 	struct stoup_timestamp_format format = {.kind = STOUP_TIMESTAMP_AUTO};
-	const char *why = "keys begin after 1970-01-01T00:00:00Z";
+	const char *why = "";
+	int rc = stoup_timestamp_parse(&format, text, strlen(text), ret, &why);
 
-	if (stoup_timestamp_parse(&format, text, strlen(text), ret, &why) == 0 && *ret > 0)
+	if (rc == 0 && *ret > 0)
 		return 0;
+	if (rc == 0)
+		why = "keys are later than 1970-01-01T00:00:00Z";
 	fprintf(stderr,
 		"stoup cat: '%s' is no time (%s); examples: 2024-06-03T14:30:00Z, "
 		"1717425000000000000\n",
@@ -147,8 +150,10 @@ static int parse(int argc, char **argv, struct cat *cat)
 		fprintf(stderr, "stoup cat: SERIES is missing; `stoup ls STORE` lists them\n");
 		return -EINVAL;
 	}
-	if (optind != argc - 2)
+	if (optind != argc - 2) {
+		fprintf(stderr, "stoup cat: POOL and SERIES are needed, and nothing else\n");
 		return -EINVAL;
+	}
 	cat->pool = argv[optind];
 	cat->series = argv[optind + 1];
 	return range_valid(&cat->range);
@@ -247,7 +252,7 @@ static int step_over(const struct cat *cat, struct stoup_cursor *cur, int rc)
 {
 	fflush(stdout);
 	fprintf(stderr, "stoup cat: %s\n", stoup_cursor_error(cur)->text);
-	if (!cat->skip || (rc != -EBADMSG && rc != -EIO))
+	if (!cat->skip || (rc != -EBADMSG && rc != -EIO && rc != -ENOTSUP))
 		return 0;
 	fprintf(stderr, "stoup cat: %s%" PRId64 " records left out\n",
 		cat->range.from_ns || cat->range.to_ns ? "at most " : "", stoup_cursor_skip(cur));
@@ -331,7 +336,7 @@ int stoup_cmd_cat(int argc, char **argv)
 	int rc = parse(argc, argv, &cat);
 
 	if (rc < 0)
-		fputs(usage, stderr);
+		fputs("See `stoup help cat`.\n", stderr);
 	if (rc)
 		return rc < 0 ? 2 : 0;
 	if (attach(cat.pool, &st, &err) < 0) {

@@ -325,12 +325,13 @@ static int parse(int argc, char **argv, const char *usage, int *form, const char
 			fputs(usage, stdout);
 			return 1;
 		} else {
-			fputs(usage, stderr);
+			fprintf(stderr, "See `stoup help %s`.\n", argv[0]);
 			return 3;
 		}
 	}
 	if (optind != argc - 1) {
-		fputs(usage, stderr);
+		fprintf(stderr, "stoup %s: one POOL is wanted. See `stoup help %s`.\n", argv[0],
+			argv[0]);
 		return 3;
 	}
 	*ret_pool = argv[optind];

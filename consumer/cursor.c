@@ -399,15 +399,24 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 {
 	const struct stoup_catalog_segment *seg;
+	int64_t cnt;
 
+	if (!stoup_client_own(cur->st))
+		return -ECHILD;
 	if (cur->error.code == 0)
 		return -EINVAL;
 	seg = place_segment(cur, &cur->at);
 	if (!seg)
 		return 0;
+	cnt = seg->record_cnt;
+	/* Where the range cuts, the index knows only that the record at that end lies outside. */
+	if (cur->from_ns != 0 && seg->first_key < cur->from_ns)
+		cnt--;
+	if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
+		cnt--;
 	advance(cur);
 	cur->error.code = 0;
-	return seg->record_cnt;
+	return cnt;
 }
 
 const struct stoup_error *stoup_cursor_error(const struct stoup_cursor *cur)

@@ -152,6 +152,11 @@ int stoup_explain_request(struct stoup *st, const struct stoup_snapshot_volume *
 			block_idx, tail(volume_path(vol), 90), vol->blocks[block_idx].raw_len,
 			st->pool, (unsigned long long)st->data_region.len,
 			st->control->block_len_max);
+	case -EBUSY:
+		return stoup_error_set(err, -EBUSY,
+			"block %u of %s was not asked for: too many requests are in flight in pool "
+			"'%s' (one process may have %u): call again, or read with fewer threads",
+			block_idx, tail(volume_path(vol), 60), st->pool, STOUP_SLOT_CNT);
 	case -ESTALE:
 		return stoup_error_set(err, -ESTALE,
 			"volume %s is no longer served by pool '%s': attach anew",
@@ -183,14 +188,10 @@ int stoup_explain_request(struct stoup *st, const struct stoup_snapshot_volume *
 int stoup_explain_timeout(struct stoup *st, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, struct stoup_error *err)
 {
-	uint64_t silent = stoup_client_silence(st, stoup_client_now());
+	int rc = stoup_client_silent(st, ": stopped, or stuck in a read", err);
 
-	if (silent > STOUP_SILENT_NS)
-		return stoup_error_set(err, -ETIME,
-			"the daemon of pool '%s' (pid %u) lives but is silent for %.1f s: stopped, "
-			"or stuck in a "
-			"read",
-			st->pool, st->control->daemon_pid, (double)silent / 1e9);
+	if (rc < 0)
+		return rc;
 	if (atomic_load_explicit(&st->control->starving, memory_order_relaxed))
 		return explain_starved(st, err);
 	return stoup_error_set(err, -ETIMEDOUT,

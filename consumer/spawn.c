@@ -7,6 +7,8 @@
  *       v                                           v
  *      reads the pipe  <------------- "ready\n", or why not ---------------
  *
+ * "held\n" before that text: another process has the pool's name, it runs, starts or ends.
+ *
  * The clones carry no exit signal, so that the host gets no SIGCHLD, and they run no handlers of
  * pthread_atfork: the host may be a Python interpreter with threads. Between clone and exec only
  * async-signal-safe calls are made; everything that needs memory is computed before.
@@ -34,7 +36,9 @@
 
 #define READY_FD    3
 #define ARG_CAP     16
-#define FD_SCAN_CAP 65536 /* without close_range(2): descriptors that are tried one by one */
+#define FD_SCAN_CAP 65536     /* without close_range(2): descriptors that are tried one by one */
+#define LOG_CAP     (1 << 20) /* a longer log of daemons before is emptied */
+#define HELD        "held\n"
 
 /* All that the child needs, made before the clone. */
 struct child {
@@ -212,8 +216,22 @@ static int read_ready(int fd, char *dst, size_t cap, uint64_t deadline_ns)
 	return (int)used;
 }
 
-/* The last line of the daemon's log, for one that ended without a word. */
-static void log_tail(const char *path, char *dst, size_t cap)
+/* Open the log to append to. It is not emptied: a daemon that runs or ends may still write to it.
+ * *ret_end: what comes behind that is news. */
+static int log_open(const char *path, off_t *ret_end)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+	if (fd < 0)
+		return fd;
+	*ret_end = lseek(fd, 0, SEEK_END);
+	if (*ret_end > LOG_CAP && ftruncate(fd, 0) == 0)
+		*ret_end = 0;
+	return fd;
+}
+
+/* The last line of the log behind `begin`, for a daemon that ended without a word. */
+static void log_tail(const char *path, off_t begin, char *dst, size_t cap)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	off_t end;
@@ -224,7 +242,9 @@ static void log_tail(const char *path, char *dst, size_t cap)
 	if (fd < 0)
 		return;
 	end = lseek(fd, 0, SEEK_END);
-	len = pread(fd, dst, cap - 1, end > (off_t)(cap - 1) ? end - (off_t)(cap - 1) : 0);
+	if (end - begin > (off_t)(cap - 1))
+		begin = end - (off_t)(cap - 1);
+	len = pread(fd, dst, cap - 1, begin);
 	close(fd);
 	dst[len > 0 ? len : 0] = 0;
 	while (len > 0 && dst[len - 1] == '\n')
@@ -234,8 +254,8 @@ static void log_tail(const char *path, char *dst, size_t cap)
 		memmove(dst, line + 1, strlen(line + 1) + 1);
 }
 
-static int wait_ready(
-	const struct stoup_spawn *how, int fd, uint64_t deadline_ns, struct stoup_error *err)
+static int wait_ready(const struct stoup_spawn *how, int fd, off_t log_end, uint64_t deadline_ns,
+	struct stoup_error *err)
 {
 	char text[STOUP_ERROR_TEXT_CAP];
 	int len = read_ready(fd, text, sizeof(text), deadline_ns);
@@ -250,8 +270,10 @@ static int wait_ready(
 		return 0;
 	while (len > 0 && text[len - 1] == '\n')
 		text[--len] = 0;
+	if (strncmp(text, HELD, strlen(HELD)) == 0)
+		return stoup_error_set(err, -EEXIST, "%s", text + strlen(HELD));
 	if (len == 0)
-		log_tail(how->log_path, text, sizeof(text));
+		log_tail(how->log_path, log_end, text, sizeof(text));
 	return stoup_error_set(err, -ECONNABORTED, "stoupd did not start: %s",
 		text[0] ? text : "it ended without a word");
 }
@@ -291,20 +313,19 @@ int stoup_spawn(const struct stoup_spawn *how, uint64_t deadline_ns, struct stou
 	char daemon[PATH_MAX], ready[] = {'0' + READY_FD, 0};
 	int fds[2], rc = find_daemon(how->daemon, daemon, err);
 	long limit = sysconf(_SC_OPEN_MAX);
+	off_t log_end = 0;
 	struct child c;
 
 	if (rc < 0)
 		return rc;
 	if (pipe2(fds, O_CLOEXEC) < 0)
-		return stoup_error_set(err, -errno, "pipe: %s", strerror(errno));
+		return stoup_client_errno(err, "pipe to stoupd");
 	c.pipe_fd = fds[1];
 	c.fd_limit = limit > 0 && limit < FD_SCAN_CAP ? (int)limit : FD_SCAN_CAP;
 	c.null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	c.log_fd = open(how->log_path,
-		O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (c.null_fd < 0 || c.log_fd < 0) {
-		rc = stoup_error_set(err, -errno, "%s: %s",
-			c.null_fd < 0 ? "/dev/null" : how->log_path, strerror(errno));
+	c.log_fd = c.null_fd < 0 ? -1 : log_open(how->log_path, &log_end);
+	if (c.log_fd < 0) {
+		rc = stoup_client_errno(err, c.null_fd < 0 ? "/dev/null" : how->log_path);
 		goto out_close;
 	}
 	child_args(&c, daemon, ready, how);
@@ -315,7 +336,7 @@ int stoup_spawn(const struct stoup_spawn *how, uint64_t deadline_ns, struct stou
 		rc = stoup_error_set(
 			err, rc, "a process for stoupd could not be made: %s", strerror(-rc));
 	else
-		rc = wait_ready(how, fds[0], deadline_ns, err);
+		rc = wait_ready(how, fds[0], log_end, deadline_ns, err);
 out_close:
 	close(fds[0]);
 	if (fds[1] >= 0)

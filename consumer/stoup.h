@@ -11,10 +11,11 @@
  *      struct stoup_series series;
  *      struct stoup_error err;
  *      struct stoup_span span;
+ *      __int128 sum = 0;              // 64 bits overflow soon
  *      int rc;
  *
  *      if (stoup_attach("prices", NULL, &st, &err) < 0)          // or "path/to/store/"
- *              die(err.text);
+ *              die(err.text);                                    // yours: print it and exit(1)
  *      if (stoup_series_find(st, "GLBX.MDP3/ESH4/mbo", &series, &err) < 0 ||
  *          stoup_schema_require(&series, "mbo", sizeof(struct stoup_mbo), &err) < 0 ||
  *          stoup_scan(st, &series, NULL, &cur, &err) < 0)
@@ -22,11 +23,10 @@
  *      while ((rc = stoup_next(cur, &span)) > 0) {
  *              const struct stoup_mbo *mbo = span.base;
  *              for (uint64_t i = 0; i < span.record_cnt; i++)
- *                      sum += mbo[i].price * mbo[i].size;
+ *                      if (mbo[i].price != INT64_MAX)             // undefined
+ *                              sum += (__int128)mbo[i].price * mbo[i].size;
  *      }
- *      if (rc == -ETIMEDOUT)          // nothing came in time: stoup_next may be called again
- *              ...
- *      else if (rc < 0)               // the reason in words; the cursor stays where it was
+ *      if (rc < 0)                    // no sum. The cursor stays: after -ETIMEDOUT call stoup_next again
  *              die(stoup_cursor_error(cur)->text);
  *      stoup_cursor_close(cur);       // releases what the cursor holds
  *      stoup_detach(st);
@@ -87,11 +87,13 @@ struct stoup_options {
 STOUP_API void stoup_options_init(struct stoup_options *opt);
 
 /* Attach to the pool named `pool`. A text with a slash is the path of a store: joins the automatic
- * daemon of that store and user, and starts it when there is none. `opt` may be NULL.
+ * daemon of that store and user, starts it when there is none, and waits for one that still starts or
+ * ends. `opt` may be NULL.
  * May block up to opt->timeout_ns. Thread-safe. The result is freed by stoup_detach.
  * -ENOENT no such pool or store; -ECONNREFUSED the daemon is dead; -EACCES refused (names the group);
- * -EPROTO another ABI; -EUSERS too many consumers; -ENOMEM, -EMFILE; -ETIMEDOUT the daemon is silent;
- * -ECONNABORTED the automatic daemon did not start, the text says why. */
+ * -EPROTO another ABI; -EUSERS too many consumers; -ENOMEM; -EMFILE too few descriptors (ulimit -n);
+ * -ETIMEDOUT the daemon is silent, or the automatic one did not get ready in time; -ECONNABORTED the
+ * automatic daemon did not start; the text says why. */
 STOUP_API int stoup_attach(const char *pool, const struct stoup_options *opt, struct stoup **ret,
 	struct stoup_error *err);
 
@@ -173,15 +175,19 @@ STOUP_API int stoup_scan(struct stoup *st, const struct stoup_series *series,
  * -EFBIG       the block is larger than this pool serves; the text has the numbers
  * -EDQUOT      this process holds its share of the pool already: release something
  * -EMFILE      all lease cells of this process are in use: likewise
+ * -EBUSY       more requests are in flight than the daemon takes; the cursor stays, call again
  * -ESTALE      the volume is no longer served: attach anew
- * -EPIPE       the daemon is dead or was stopped; spans and leases held stay readable
+ * -EPIPE       the daemon is dead or was stopped, or the connection is closed, by it or by this process;
+ *              spans and leases held stay readable
  * -ETIME       the daemon lives but is silent (no heartbeat)
  * -EPROTO      the daemon's shared memory is inconsistent
  * -ECHILD      the cursor belongs to a parent process
  * Releases the span before, then acquires. A hit makes no system call. */
 STOUP_API int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret);
 
-/* Step over the segment at which stoup_next failed. Returns the number of records left out. */
+/* Step over the segment at which stoup_next failed. Returns the number of records left out: exact, but
+ * where the range begins or ends inside the segment an upper bound, which can be 0 (its keys cannot be
+ * read). -EINVAL when the last call did not fail; -ECHILD after a fork. */
 STOUP_API int64_t stoup_cursor_skip(struct stoup_cursor *cur);
 
 /* The reason behind the last negative return of stoup_next; valid until the next call on the cursor. */
@@ -217,7 +223,8 @@ struct stoup_stats {
 };
 STOUP_API int stoup_stats(struct stoup *st, struct stoup_stats *ret);
 
-/* Is the pool alive? 0; -EPIPE the daemon is dead or stopped; -ETIME silent. Thread-safe. */
+/* Is the pool alive? 0; -EPIPE the daemon is dead or stopped, or the connection closed; -ETIME silent;
+ * -ECHILD after a fork. Thread-safe. */
 STOUP_API int stoup_health(struct stoup *st, struct stoup_error *err);
 
 /* Version of the library, "MAJOR.MINOR.PATCH". */

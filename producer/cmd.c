@@ -3,8 +3,11 @@
 #include "producer/cmd.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 __extension__ typedef unsigned __int128 stoup_uint128;
 
@@ -185,4 +188,16 @@ void stoup_decimal_format(stoup_int128 integer, int exp10, char ret_text[STOUP_D
 		ret_text[out++] = digits[i - 1];
 	}
 	ret_text[out] = '\0';
+}
+
+void stoup_process_prepare(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+	signal(SIGXFSZ, SIG_IGN);
 }

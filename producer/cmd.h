@@ -33,6 +33,10 @@ int stoup_cmd_stat(int argc, char **argv);
 int stoup_cmd_cat(int argc, char **argv);
 int stoup_cmd_holders(int argc, char **argv);
 
+/* First thing in each main: descriptors 0 to 2 that are closed are opened on /dev/null, so that no file or
+ * socket takes their numbers and is written to by mistake; a file size limit is an error, not a signal. */
+void stoup_process_prepare(void);
+
 /* Parse a byte count: digits, optionally a fraction ("1.5G"), optionally K, M, G or T (powers of
  * 1024), optionally "B" or "iB". 0; -EINVAL for another text, -ERANGE beyond 2^63-1. */
 int stoup_size_parse(const char *text, uint64_t *ret_len);

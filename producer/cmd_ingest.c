@@ -35,6 +35,12 @@ static const char usage_head[] =
 	"  --memory SIZE       for partitioning, 256K to 2G (default 64M)\n"
 	"  --quiet             no summary, no progress\n"
 	"\n"
+	"The summary has for each series, exactly, the \"sum of price\" (of the field price, else "
+	"close)\n"
+	"and the \"sum of size\" (of size, else volume). Undefined values are left out; - says that "
+	"there\n"
+	"is no such field, or no value. The ratio is decoded bytes / stored bytes.\n"
+	"\n"
 	"DBN:\n"
 	"  --series NAME       put all records into this series (default: DATASET/SYMBOL/schema)\n"
 	"  --one-stream        all symbols of a schema in one series, DATASET/ALL/schema\n"
@@ -186,6 +192,21 @@ static int option_parse(
 	return rc < 0 ? -EINVAL : equals ? 1 : 2;
 }
 
+static int encoding_option(struct ingest *ingest, struct stoup_error *err)
+{
+	struct stoup_encoding *encoding = &ingest->import.encoding;
+
+	if (stoup_encoding_parse(ingest->codec, NULL, encoding) < 0)
+		return stoup_error_set(err, -EINVAL,
+			"--codec %s: not one of none, lz4, lz4hc, zstd", ingest->codec);
+	if (stoup_encoding_parse(ingest->codec, ingest->level, encoding) < 0)
+		return stoup_error_set(err, -EINVAL,
+			"--level %s: no level of %s (lz4 has 1 to 65537, lz4hc 1 to 12, zstd 1 to "
+			"22)",
+			ingest->level, ingest->codec);
+	return 0;
+}
+
 static int args_parse(struct ingest *ingest, int argc, char **argv, struct stoup_error *err)
 {
 	int i = 1, rc;
@@ -208,57 +229,50 @@ static int args_parse(struct ingest *ingest, int argc, char **argv, struct stoup
 		return stoup_error_set(err, -EINVAL, "--store DIR is missing");
 	if (ingest->file_cnt == 0)
 		return stoup_error_set(err, -EINVAL, "no FILE is given");
-	if (stoup_encoding_parse(ingest->codec, ingest->level, &ingest->import.encoding) < 0)
-		return stoup_error_set(err, -EINVAL,
-			"--codec %s --level %s: none, lz4 (level 1 to 65537), lz4hc (1 to 12) or "
-			"zstd "
-			"(1 to 22)",
-			ingest->codec, ingest->level ? ingest->level : "(default)");
-	return 0;
+	return encoding_option(ingest, err);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* A file is DBN when its (unpacked) bytes say so, or when its name does: a fragment has no magic,
  * and the DBN importer says what is wrong with it. */
-static int is_dbn(const struct ingest *ingest, const char *path, struct stoup_error *err)
+static int is_dbn(const struct ingest *ingest, const char *path, struct stoup_input *input,
+	struct stoup_error *err)
 {
-	struct stoup_input *input;
 	const uint8_t *bytes;
 	int64_t n;
-	int rc;
 
 	if (ingest->format != FORMAT_AUTO)
 		return ingest->format == FORMAT_DBN;
-	/* Standard input can not be looked at and opened again. */
-	if (strcmp(path, "-") == 0)
-		return !ingest->csv_option;
-	rc = stoup_input_open(path, &input, err);
-	if (rc < 0)
-		return rc;
 	n = stoup_input_peek(input, 4, &bytes, err);
-	rc = n < 0 ? (int)n
-	           : (n >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL;
-	stoup_input_close(input);
-	return rc;
+	return n < 0 ? (int)n
+	             : (n >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL;
 }
 
+/* Opened once: what was looked at in a pipe can not be read again. */
 static int file_ingest(const struct ingest *ingest, struct stoup_import *import, const char *path,
 	struct stoup_error *err)
 {
-	int rc = is_dbn(ingest, path, err);
+	struct stoup_input *input;
+	int rc = stoup_input_open(path, &input, err);
 
 	if (rc < 0)
 		return rc;
+	rc = is_dbn(ingest, path, input, err);
+	if (rc < 0)
+		goto out_close;
 	if (rc)
-		return stoup_ingest_dbn(import, path, &ingest->dbn, err);
-	if (!ingest->csv.series)
-		return stoup_error_set(err, -EINVAL,
-			"%s: no DBN file; for CSV say the name of the series (--series) and what "
-			"the "
-			"columns are (see `stoup help ingest`)",
+		rc = stoup_ingest_dbn(import, input, &ingest->dbn, err);
+	else if (ingest->csv.series)
+		rc = stoup_ingest_csv(import, input, &ingest->csv, err);
+	else
+		rc = stoup_error_set(err, -EINVAL,
+			"%s: no DBN file; for CSV say the name of the series (--series) and what the columns "
+			"are (see `stoup help ingest`)",
 			path);
-	return stoup_ingest_csv(import, path, &ingest->csv, err);
+out_close:
+	stoup_input_close(input);
+	return rc;
 }
 
 static int ingest_run(const struct ingest *ingest, struct stoup_error *err)
@@ -292,7 +306,7 @@ int stoup_cmd_ingest(int argc, char **argv)
 		return STOUP_EXIT_FAIL;
 	}
 	if (args_parse(&ingest, argc, argv, &err) < 0) {
-		fprintf(stderr, "stoup ingest: %s\nSee `stoup help ingest`.\n", err.text);
+		fprintf(stderr, "stoup ingest: %s; see `stoup help ingest`\n", err.text);
 		rc = STOUP_EXIT_USAGE;
 	} else {
 		rc = ingest_run(&ingest, &err) < 0 ? STOUP_EXIT_FAIL : STOUP_EXIT_OK;

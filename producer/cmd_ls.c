@@ -20,7 +20,8 @@
 static const char usage_text[] =
 	"usage: stoup ls [--json] [--gaps[=DURATION]] STORE [PATTERN]\n"
 	"\n"
-	"List the series of a store: name, schema, records, first and last time, codec, ratio.\n"
+	"List the series of a store: name, schema, records, first and last time, codec, ratio\n"
+	"(decoded bytes / stored bytes of the series' blocks).\n"
 	"PATTERN is a glob over the whole name (* and ? match / too).\n"
 	"\n"
 	"  --json              {\"series\": [{\"name\": ...}]}\n"
@@ -124,7 +125,9 @@ static void row_add(struct row *row, const struct part *part)
 		double len = (double)segment->record_cnt * (double)stride;
 
 		row->stored_len += (double)block->stored_len * len / (double)block->raw_len;
-		row->codecs |= 1u << block->codec;
+		/* Codecs of a later version share one bit, shown as unknown. */
+		row->codecs |= 1u << (block->codec <= STOUP_CODEC_LAST ? block->codec
+								       : STOUP_CODEC_LAST + 1);
 	}
 	if (row->part_cnt == 0 || series->first_key < row->first_key)
 		row->first_key = series->first_key;
@@ -212,7 +215,7 @@ static void row_print(const struct ls *ls, const struct row *row)
 	char first[STOUP_FORMAT_CAP], last[STOUP_FORMAT_CAP], codecs[32] = "";
 	uint32_t c;
 
-	for (c = 0; c <= STOUP_CODEC_LAST; c++) {
+	for (c = 0; c <= STOUP_CODEC_LAST + 1; c++) {
 		if (row->codecs & 1u << c) {
 			strcat(codecs, codecs[0] ? "," : "");
 			strcat(codecs, codec_name(c));
@@ -264,7 +267,7 @@ static void row_json(const struct ls *ls, const struct row *row)
 	       ", \"records\": %" PRIu64 ", \"first_key\": %" PRId64 ", \"last_key\": %" PRId64,
 		schema->hash, schema->stride, row->record_cnt, row->first_key, row->last_key);
 	printf(", \"first_time\": \"%s\", \"last_time\": \"%s\", \"codecs\": [", first, last);
-	for (c = 0; c <= STOUP_CODEC_LAST; c++) {
+	for (c = 0; c <= STOUP_CODEC_LAST + 1; c++) {
 		if (!(row->codecs & 1u << c))
 			continue;
 		printf("%s\"%s\"", comma, codec_name(c));
@@ -353,12 +356,16 @@ int stoup_cmd_ls(int argc, char **argv)
 		return STOUP_EXIT_OK;
 	}
 	if (args_parse(&ls, argc, argv, &err) < 0) {
-		fprintf(stderr, "stoup ls: %s\n%s", err.text, usage_text);
+		fprintf(stderr, "stoup ls: %s; see `stoup help ls`\n", err.text);
 		return STOUP_EXIT_USAGE;
 	}
 	if (stoup_store_open(ls.path, &ls.store, &err) < 0) {
 		fprintf(stderr, "stoup ls: %s\n", err.text);
 		return STOUP_EXIT_FAIL;
+	}
+	if (stoup_store_holds_nothing(ls.store, &err)) {
+		fprintf(stderr, "stoup ls: %s\n", err.text);
+		goto out_close;
 	}
 	if (parts_collect(&ls) < 0) {
 		fprintf(stderr, "stoup ls: no memory for the list of series\n");

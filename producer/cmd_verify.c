@@ -28,7 +28,8 @@ static const char usage_text[] =
 	"\n"
 	"Check every checksum, decode every block, check padding and the order of keys. Each fault "
 	"is\n"
-	"told with file, region and offset; the exit status is 1 when there is one.\n"
+	"told with file, region and offset; the exit status is 1 when there is one, and when a\n"
+	"directory holds no volumes.\n"
 	"\n"
 	"  --quiet   faults only\n";
 
@@ -50,6 +51,11 @@ struct check {
 	void *scratch;
 	uint64_t fault_cnt;
 };
+
+static const char *plural(uint64_t cnt)
+{
+	return cnt == 1 ? "" : "s";
+}
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
@@ -254,8 +260,8 @@ static void volume_verify(
 		return;
 	stoup_size_format(index->file_len, len);
 	stoup_progress_end(&verify->progress);
-	printf("%s: good (%" PRIu32 " series, %" PRIu32 " blocks, %s)\n", path, index->series_cnt,
-		index->block_cnt, len);
+	printf("%s: good (%" PRIu32 " series, %" PRIu32 " block%s, %s)\n", path, index->series_cnt,
+		index->block_cnt, plural(index->block_cnt), len);
 }
 
 static void file_verify(struct verify *verify, const char *path, int fd, uint64_t file_len)
@@ -286,6 +292,10 @@ static int store_verify(struct verify *verify, const char *path, struct stoup_er
 
 	if (rc < 0)
 		return rc;
+	if (stoup_store_holds_nothing(store, err)) {
+		stoup_store_close(store);
+		return -ENOENT;
+	}
 	for (i = 0; i < store->volume_cnt; i++)
 		total += store->volumes[i]->file_len;
 	stoup_progress_begin(&verify->progress, path, total, verify->quiet);
@@ -341,13 +351,16 @@ int stoup_cmd_verify(int argc, char **argv)
 			continue;
 		}
 		if (argv[i][0] == '-') {
-			fprintf(stderr, "stoup verify: unknown option %s\n%s", argv[i], usage_text);
+			fprintf(stderr,
+				"stoup verify: unknown option %s; see `stoup help verify`\n",
+				argv[i]);
 			return STOUP_EXIT_USAGE;
 		}
 		path_cnt++;
 	}
 	if (path_cnt == 0) {
-		fprintf(stderr, "stoup verify: STORE or FILE is missing\n%s", usage_text);
+		fprintf(stderr,
+			"stoup verify: STORE or FILE is missing; see `stoup help verify`\n");
 		return STOUP_EXIT_USAGE;
 	}
 	for (i = 1; i < argc; i++) {
@@ -356,8 +369,10 @@ int stoup_cmd_verify(int argc, char **argv)
 		fprintf(stderr, "stoup verify: %s\n", err.text);
 		failed = 1;
 	}
-	if (!verify.quiet)
-		printf("%" PRIu64 " volumes, %" PRIu64 " blocks, %" PRIu64 " faults\n",
-			verify.volume_cnt, verify.block_cnt, verify.fault_cnt);
+	/* Where nothing could be looked at, zeros would read as a result. */
+	if (!verify.quiet && verify.volume_cnt > 0)
+		printf("%" PRIu64 " volume%s, %" PRIu64 " block%s, %" PRIu64 " fault%s\n",
+			verify.volume_cnt, plural(verify.volume_cnt), verify.block_cnt,
+			plural(verify.block_cnt), verify.fault_cnt, plural(verify.fault_cnt));
 	return failed || verify.fault_cnt > 0 ? STOUP_EXIT_FAIL : STOUP_EXIT_OK;
 }

@@ -129,22 +129,70 @@ static int list_parse(struct stoup_csv_plan *plan, char *list, int by_name, stru
 
 /* ---- schema ---------------------------------------------------------------------------------- */
 
+/* Levenshtein distance of two names shorter than STOUP_SCHEMA_NAME_CAP: a row of the usual table. */
+static size_t name_distance(const char *a, const char *b)
+{
+	size_t row[STOUP_SCHEMA_NAME_CAP + 1], a_len = strlen(a), b_len = strlen(b);
+
+	for (size_t j = 0; j <= b_len; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= a_len; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= b_len; j++) {
+			size_t best = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			best = row[j] + 1 < best ? row[j] + 1 : best;
+			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+		}
+	}
+	return row[b_len];
+}
+
+/* A name is near when a third of it, and one letter at least, is mistyped at most, or when it is the
+ * beginning of a built-in one. */
+static int name_near(const char *name, const char *builtin, size_t *ret_distance)
+{
+	size_t len = strlen(name);
+
+	if (len == 0 || len >= STOUP_SCHEMA_NAME_CAP)
+		return 0;
+	*ret_distance = name_distance(name, builtin);
+	if (len >= 2 && strncmp(name, builtin, len) == 0)
+		*ret_distance = 1;
+	return *ret_distance <= (len < 6 ? 1 : len / 3);
+}
+
+/* The two nearest of the built-in names; all of them are too many for one line. */
 static int schema_unknown(const char *name, struct stoup_error *err)
 {
-	char names[STOUP_ERROR_TEXT_CAP - 64] = "";
-	size_t len = 0;
+	const char *near[2] = {NULL, NULL};
+	size_t near_distance[2] = {SIZE_MAX, SIZE_MAX}, distance;
 
 	for (size_t i = 0; stoup_schema_builtin(i); i++) {
 		const char *builtin = stoup_schema_builtin(i)->name;
 
-		if (len + strlen(builtin) + 2 > sizeof names)
-			break;
-		names[len++] = ' ';
-		memcpy(names + len, builtin, strlen(builtin) + 1);
-		len += strlen(builtin);
+		if (!name_near(name, builtin, &distance) || distance >= near_distance[1])
+			continue;
+		near[1] = builtin;
+		near_distance[1] = distance;
+		if (distance < near_distance[0]) {
+			near[1] = near[0];
+			near_distance[1] = near_distance[0];
+			near[0] = builtin;
+			near_distance[0] = distance;
+		}
 	}
-	return stoup_error_set(
-		err, -EINVAL, "schema %.24s: no such file, nor built in:%s", name, names);
+	if (!near[0])
+		return stoup_error_set(err, -EINVAL,
+			"schema %.64s: no such file, nor built in: mbo, trades, tick, bar and what "
+			"else docs/schemas.md lists",
+			name);
+	return stoup_error_set(err, -EINVAL,
+		"schema %.64s: no such file, nor built in: did you mean %s%s%s?", name, near[0],
+		near[1] ? " or " : "", near[1] ? near[1] : "");
 }
 
 /* A private copy of a built-in schema, to be changed. */

@@ -332,7 +332,10 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 	owner = stoup_control_owner(d->control_name);
 	if (owner) {
 		d->control_name[0] = 0;
-		return stoup_name_held(d, owner, err);
+		rc = stoup_name_held(d, owner, err);
+		/* In another runtime directory: whoever waits for it here would wait in vain. */
+		d->held = 0;
+		return rc;
 	}
 	/* Only the owner of the lock may do this: what lies there is of a daemon that was killed. */
 	stoup_region_unlink_stale((uint32_t)d->uid, d->opt.pool);
@@ -434,7 +437,7 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 	tell_ready(d, rc, &own);
 	if (rc == 0) {
 		stoup_log_info(d,
-			"serving %u volumes from a pool of %llu bytes (%s, %llu in huge pages), "
+			"serving %u volume(s) from a pool of %llu bytes (%s, %llu in huge pages), "
 			"reads by %s",
 			d->volume_cnt, (unsigned long long)d->data_region.len, d->control->backing,
 			(unsigned long long)d->control->huge_len, d->control->reader_kind);

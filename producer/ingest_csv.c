@@ -26,33 +26,29 @@ static int put_all(struct stoup_import *import, struct stoup_csv_table *table, u
 	return rc;
 }
 
-int stoup_ingest_csv(struct stoup_import *import, const char *path,
+int stoup_ingest_csv(struct stoup_import *import, struct stoup_input *input,
 	const struct stoup_csv_options *options, struct stoup_error *err)
 {
-	struct stoup_input *input = NULL;
 	struct stoup_csv_table *table = NULL;
 	int64_t series_idx;
 	int rc;
 
 	if (!options->series)
 		return stoup_error_set(err, -EINVAL,
-			"%s: a CSV file needs the name of its series (--series NAME)", path);
-	rc = stoup_input_open(path, &input, err);
-	if (rc)
-		return rc;
+			"%s: a CSV file needs the name of its series (--series NAME)",
+			stoup_input_name(input));
 	rc = stoup_csv_table_create(
 		read_input, input, stoup_input_name(input), options, &table, err);
 	if (rc)
-		goto out_close;
+		return rc;
 	series_idx =
 		stoup_import_series(import, options->series, stoup_csv_table_schema(table), err);
 	if (series_idx < 0) {
 		rc = (int)series_idx;
-		goto out_close;
+		goto out_destroy;
 	}
 	rc = put_all(import, table, (uint32_t)series_idx, err);
-out_close:
+out_destroy:
 	stoup_csv_table_destroy(table);
-	stoup_input_close(input);
 	return rc;
 }

@@ -24,6 +24,7 @@
 
 #include <stdint.h>
 #include "producer/import.h"
+#include "producer/input.h"
 #include "shm/timestamp.h"
 #include "shm/stoup_types.h"
 
@@ -63,7 +64,7 @@ const char *stoup_csv_usage(void);
 /* Read `path` ("-": standard input; packed files are unpacked) and put its rows into `import`. 0,
  * or a negative errno with text: -EINVAL for options that do not fit the file, -EBADMSG for a
  * mangled row, and what input and import give. Blocks. */
-int stoup_ingest_csv(struct stoup_import *import, const char *path,
+int stoup_ingest_csv(struct stoup_import *import, struct stoup_input *input,
 	const struct stoup_csv_options *options, struct stoup_error *err);
 
 #endif

@@ -337,15 +337,10 @@ static int import_put(void *arg, uint32_t series_idx, int64_t key, const void *r
 	return stoup_import_put(arg, series_idx, key, record, where, err);
 }
 
-int stoup_ingest_dbn(struct stoup_import *import, const char *path,
+int stoup_ingest_dbn(struct stoup_import *import, struct stoup_input *input,
 	const struct stoup_dbn_options *options, struct stoup_error *err)
 {
 	const struct stoup_dbn_sink sink = {import, import_series, import_put};
-	struct stoup_input *input;
-	int rc = stoup_input_open(path, &input, err);
-	if (rc < 0)
-		return rc;
-	rc = stoup_ingest_dbn_input(&sink, input, options, err);
-	stoup_input_close(input);
-	return rc;
+
+	return stoup_ingest_dbn_input(&sink, input, options, err);
 }

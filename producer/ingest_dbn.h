@@ -45,17 +45,17 @@ struct stoup_dbn_sink {
 		const struct stoup_where *where, struct stoup_error *err);
 };
 
-/* Import the file `path` ("-": standard input) into `import`. 0; what the input and the sink give
+/* Import an open input, which stays the caller's, into `import`. 0; what the input and the sink give
  * (input.h, import.h); -EPROTONOSUPPORT for another version than 1 to 3 and for DBZ; -EBADMSG for a
  * fragment, damaged metadata, a record length under 4 words or not that of its kind; -ENODATA for
  * a record cut at the end (allow_partial: a note instead); -EINVAL where `series` meets a second
  * schema, and for options that exclude each other; -E2BIG for the limits above. Texts name file
  * and offset in the decompressed stream. Records put before an error stay in `import`, which the
  * caller then destroys. May block on disk or pipe. */
-int stoup_ingest_dbn(struct stoup_import *import, const char *path,
+int stoup_ingest_dbn(struct stoup_import *import, struct stoup_input *input,
 	const struct stoup_dbn_options *options, struct stoup_error *err);
 
-/* The same from an open input, which stays the caller's, into any sink. Texts do the naming. */
+/* The same into any sink. Texts do the naming. */
 int stoup_ingest_dbn_input(const struct stoup_dbn_sink *sink, struct stoup_input *input,
 	const struct stoup_dbn_options *options, struct stoup_error *err);
 

@@ -57,8 +57,7 @@ static int help(const char *name)
 		return STOUP_EXIT_OK;
 	}
 	if (!command) {
-		fprintf(stderr, "stoup: there is no command '%s'\n\n", name);
-		usage(stderr);
+		fprintf(stderr, "stoup: there is no command '%s'; see `stoup help`\n", name);
 		return STOUP_EXIT_USAGE;
 	}
 	argv[0] = strdup(command->name);
@@ -83,6 +82,7 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	stoup_process_prepare();
 	if (argc < 2) {
 		usage(stderr);
 		return STOUP_EXIT_USAGE;
@@ -96,8 +96,7 @@ int main(int argc, char **argv)
 		return finish(help(argc > 2 ? argv[2] : NULL));
 	command = command_find(argv[1]);
 	if (!command) {
-		fprintf(stderr, "stoup: there is no command '%s'\n\n", argv[1]);
-		usage(stderr);
+		fprintf(stderr, "stoup: there is no command '%s'; see `stoup help`\n", argv[1]);
 		return STOUP_EXIT_USAGE;
 	}
 	return finish(command->run(argc - 1, argv + 1));

@@ -266,8 +266,10 @@ int main(int argc, char **argv)
 		.linger_ns = LINGER_NS,
 		.ready_fd = -1};
 	struct stoup_error err = {0};
-	int rc = parse(argc, argv, &opt);
+	int rc;
 
+	stoup_process_prepare();
+	rc = parse(argc, argv, &opt);
 	if (rc < 0) {
 		fprintf(stderr, "try: stoupd --help\n");
 		return STOUP_EXIT_USAGE;

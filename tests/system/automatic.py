@@ -12,10 +12,12 @@ path = store + "/"
 name = t.name_of("AAA")
 
 # Sixteen workers at once, none of which found a daemon: they share one.
-workers = [t.Worker(path, name) for _ in range(16)]
+keeper = t.Worker(path, name, "--wait")
+workers = [t.Worker(path, name) for _ in range(15)]
 for worker in workers:
     (found,) = worker.finish()
     totals["AAA"].check(found, "started together")
+keeper.wait_scanned()
 stat = json.loads(t.run([t.STOUP, "stat", "--json", path]).stdout)
 t.equal(stat["state"], "running", "it lingers")
 t.equal(stat["counters"]["attaches"], 16, "attached to one daemon")
@@ -29,6 +31,7 @@ os.symlink(store, link)
 (found,) = t.Worker(link + "/", name).finish()
 totals["AAA"].check(found, "through a link")
 t.equal(json.loads(t.run([t.STOUP, "stat", "--json", link + "/"]).stdout)["pid"], pid, "the same process")
+keeper.finish()
 
 # It ends after the last consumer, and leaves no name.
 t.until(lambda: not os.path.exists(f"/proc/{pid}"), "the automatic daemon ends by itself", 15)

@@ -3,6 +3,7 @@
  * volumes. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include "tests/unit/test_consumer_fake.h"
 
@@ -57,7 +58,7 @@ START_TEST(options_of_another_length_or_with_unknown_words_are_refused)
 	refused("p", &opt, -EINVAL, "struct_len");
 	stoup_options_init(&opt);
 	ck_assert_uint_eq(opt.timeout_ns, 30000000000);
-	ck_assert_uint_eq(opt.ahead_cnt, 8);
+	ck_assert_uint_eq(opt.ahead_cnt, 16);
 	opt.wait = 9;
 	refused("p", &opt, -EINVAL, "options.wait 9");
 	stoup_options_init(&opt);
@@ -156,6 +157,100 @@ START_TEST(an_attachment_keeps_two_descriptors_and_gives_them_back)
 	fake_kill(&fake);
 	stoup_region_fini(&fake.peers[0].page);
 	ck_assert_uint_eq(open_fds(), before - 2); /* the listening socket and the stop event */
+	fake_stop(&fake);
+}
+END_TEST
+
+/* Attach to a pool of `cnt` volumes of one record each, whose reply brings none when there are more
+ * than `unasked`; the volumes and the pulls that it took. */
+static void pulled(uint32_t cnt, uint32_t unasked, uint32_t pull_cnt)
+{
+	static struct fake_series part = {.name = "A/x", .schema = "pair", .segment_cnt = 1};
+	struct stoup_series series;
+	struct stoup *st;
+
+	fake_init(&fake);
+	fake.unasked = unasked;
+	for (uint32_t v = 0; v < cnt; v++) {
+		part.segments[0] = (struct fake_segment){0, 1, {1000 + v}};
+		fake_volume(&fake, v, 0, 1, &part, 1);
+	}
+	fake_start(&fake, "p");
+	st = fake_attach("p", NULL);
+	ck_assert_uint_eq(st->volume_cnt, cnt);
+	if (cnt > 0) {
+		ck_assert_int_eq(stoup_series_find(st, "A/x", &series, NULL), 0);
+		ck_assert_uint_eq(series.record_cnt, cnt);
+		ck_assert_int_eq(series.last_key, 999 + cnt);
+	}
+	ck_assert_int_eq(stoup_detach(st), 0);
+	fake_kill(&fake);
+	ck_assert_uint_eq(fake.pull_cnt, pull_cnt);
+	fake_stop(&fake);
+}
+
+START_TEST(a_reply_without_volumes_is_followed_by_pulls_until_all_are_here)
+{
+	pulled(0, 4, 0);
+	pulled(4, 4, 0);
+	pulled(5, 4, 1);
+	pulled(32, 4, 1);
+	pulled(33, 4, 2);
+	pulled(32, 32, 0);
+}
+END_TEST
+
+/* In a child whose descriptors end `more` beyond those that it has: attach, expect `code`, and find
+ * as many descriptors open as before. */
+static int attach_with_few_fds(int more, int code)
+{
+	struct stoup_error err = {0};
+	struct stoup *st = NULL;
+	struct rlimit limit;
+	int first = 0, rc, same;
+	char number[32];
+
+	/* Fill the gaps below the highest one. */
+	for (int fd = 0; fd < 1024; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			first = fd;
+	}
+	while ((rc = dup(0)) < first)
+		;
+	close(rc);
+	first = rc;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	limit.rlim_cur = (rlim_t)(first + more);
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	snprintf(number, sizeof(number), "may have %d:", first + more);
+	rc = stoup_attach("p", NULL, &st, &err);
+	if (rc != code)
+		fprintf(stderr, "%d free: %d, expected %d: %s\n", more, rc, code, err.text);
+	if (rc == 0)
+		return code == 0 && stoup_detach(st) == 0;
+	same = dup(0);
+	return rc == code && err.code == code && strstr(err.text, "ulimit -n") &&
+	       strstr(err.text, number) && (same == first || (more == 0 && same < 0));
+}
+
+START_TEST(too_few_free_descriptors_are_said_with_the_limit)
+{
+	int status;
+	pid_t pid;
+
+	one_volume();
+	fake_start(&fake, "p");
+	/* A socket, then four and a volume with the reply. */
+	for (int more = 0; more <= 6; more++) {
+		pid = fork();
+		if (pid == 0)
+			_exit(attach_with_few_fds(more, more < 6 ? -EMFILE : 0) ? 0 : 1);
+		ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+		ck_assert(WIFEXITED(status));
+		ck_assert_msg(WEXITSTATUS(status) == 0, "%d free descriptors", more);
+	}
 	fake_stop(&fake);
 }
 END_TEST
@@ -319,6 +414,8 @@ int main(void)
 	tcase_add_test(attach, another_layout_is_refused_and_leaves_no_descriptor);
 	tcase_add_test(attach, a_catalog_that_is_malformed_is_refused);
 	tcase_add_test(attach, an_attachment_keeps_two_descriptors_and_gives_them_back);
+	tcase_add_test(attach, a_reply_without_volumes_is_followed_by_pulls_until_all_are_here);
+	tcase_add_test(attach, too_few_free_descriptors_are_said_with_the_limit);
 	tcase_add_test(attach, more_volumes_than_one_message_holds_are_pulled);
 	tcase_add_test(attach, parts_that_touch_in_one_key_keep_the_order_of_their_ingest);
 	tcase_add_test(attach, a_socket_of_another_group_names_it_and_the_command);

@@ -3,7 +3,8 @@
  *
  * This program is its own stoupd: called with --ready-fd it serves the small conductor's pool under
  * the given name for a second after its last consumer, and notes each start in $FAKE_STARTS. What
- * it does instead is told by $FAKE_STOUPD: "refuse" writes a reason, "die" ends without a word.
+ * it does instead is told by $FAKE_STOUPD: "refuse" writes a reason, "die" ends without a word,
+ * "held" says until its start number $FAKE_HELD that another process has the name.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -54,6 +55,18 @@ static int stray_fds(void)
 	return cnt;
 }
 
+static uint32_t start_cnt(char *last, size_t cap);
+
+/* Has this start come too early? */
+static int held(void)
+{
+	const char *until = getenv("FAKE_HELD"), *path = getenv("FAKE_STARTS");
+	char line[512];
+
+	snprintf(starts, sizeof(starts), "%s", path ? path : "");
+	return start_cnt(line, sizeof(line)) < (until ? (uint32_t)atoi(until) : UINT32_MAX);
+}
+
 static int daemon_main(int argc, char **argv)
 {
 	const char *mode = getenv("FAKE_STOUPD"), *pool = argument(argc, argv, "--pool");
@@ -64,6 +77,11 @@ static int daemon_main(int argc, char **argv)
 	note_start(argc, argv);
 	if (mode && strcmp(mode, "refuse") == 0) {
 		dprintf(ready_fd, "the store is not a store\n");
+		return 1;
+	}
+	if (mode && strcmp(mode, "held") == 0 && held()) {
+		dprintf(ready_fd, "held\n");
+		dprintf(ready_fd, "pool '%s' is served already by process 4711", pool);
 		return 1;
 	}
 	if (mode && strcmp(mode, "die") == 0) {
@@ -299,6 +317,101 @@ START_TEST(a_daemon_that_cannot_start_tells_why)
 }
 END_TEST
 
+START_TEST(a_name_that_another_process_holds_is_waited_for)
+{
+	char line[512];
+	struct stoup *st;
+
+	begin();
+	setenv("FAKE_STOUPD", "held", 1);
+	setenv("FAKE_HELD", "4", 1);
+	st = attach(store);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	ck_assert_uint_eq(start_cnt(line, sizeof(line)), 4);
+	end();
+}
+END_TEST
+
+START_TEST(a_name_that_stays_held_until_the_deadline_is_told_in_the_daemons_words)
+{
+	struct stoup_options opt;
+	char line[512];
+
+	begin();
+	setenv("FAKE_STOUPD", "held", 1);
+	unsetenv("FAKE_HELD");
+	stoup_options_init(&opt);
+	opt.timeout_ns = 1200000000;
+	refused(store, &opt, -ETIMEDOUT, "is served already by process 4711");
+	refused(store, &opt, -ETIMEDOUT, "not attached within 1.2 s");
+	ck_assert_uint_ge(start_cnt(line, sizeof(line)), 4);
+	end();
+}
+END_TEST
+
+/* Who began to start the daemon is stopped, and another one's start got through. */
+START_TEST(a_holder_of_the_start_lock_that_is_stopped_keeps_nobody_from_a_running_daemon)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char pool[STOUP_POOL_NAME_CAP], real[PATH_MAX], path[256], line[512];
+	struct stoup_options opt;
+	struct stoup_error err;
+	struct stoup *st;
+	int fd, status;
+	pid_t pid;
+
+	begin();
+	ck_assert_int_eq(stoup_auto_name(store, pool, sizeof(pool), real, NULL), 0);
+	snprintf(path, sizeof(path), "%s/stoup", run_dir);
+	ck_assert_int_eq(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/stoup/%s.start", run_dir, pool);
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &lock), 0);
+	stoup_options_init(&opt);
+	opt.timeout_ns = 100000000;
+	refused(store, &opt, -ETIMEDOUT, "another process is starting the daemon and holds");
+	pid = fork();
+	if (pid == 0) {
+		usleep(100000);
+		close_range(3, ~0U, 0);
+		fd = open("/dev/null", O_WRONLY); /* the ready pipe's place */
+		execl(self, self, "--pool", pool, "--ready-fd", "3", (char *)NULL);
+		_exit(1);
+	}
+	opt.timeout_ns = 30000000000;
+	fake_check(stoup_attach(store, &opt, &st, &err), &err);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	ck_assert_uint_eq(start_cnt(line, sizeof(line)), 1);
+	kill(pid, SIGKILL);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	close(fd);
+	end();
+}
+END_TEST
+
+START_TEST(the_log_of_daemons_before_is_kept_and_not_quoted)
+{
+	char pool[STOUP_POOL_NAME_CAP], real[PATH_MAX], path[256], text[256] = {0};
+	int fd;
+
+	begin();
+	ck_assert_int_eq(stoup_auto_name(store, pool, sizeof(pool), real, NULL), 0);
+	setenv("FAKE_STOUPD", "die", 1);
+	for (uint32_t i = 0; i < 2; i++)
+		refused(store, NULL, -ECONNABORTED,
+			"stoupd did not start: no space left for the pool");
+	snprintf(path, sizeof(path), "%s/stoup/%s.log", run_dir, pool);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
+	ck_assert_str_eq(text, "first line\nno space left for the pool\n"
+			       "first line\nno space left for the pool\n");
+	close(fd);
+	setenv("STOUPD", "/bin/false", 1);
+	refused(store, NULL, -ECONNABORTED, "it ended without a word");
+	end();
+}
+END_TEST
+
 START_TEST(a_missing_store_or_daemon_is_named)
 {
 	struct stoup_options opt;
@@ -368,6 +481,12 @@ int main(int argc, char **argv)
 	tcase_add_test(tcase, processes_that_come_at_once_start_one_daemon);
 	tcase_add_test(tcase, a_daemon_that_ended_is_started_anew_over_its_socket);
 	tcase_add_test(tcase, a_daemon_that_cannot_start_tells_why);
+	tcase_add_test(tcase, a_name_that_another_process_holds_is_waited_for);
+	tcase_add_test(
+		tcase, a_name_that_stays_held_until_the_deadline_is_told_in_the_daemons_words);
+	tcase_add_test(tcase,
+		a_holder_of_the_start_lock_that_is_stopped_keeps_nobody_from_a_running_daemon);
+	tcase_add_test(tcase, the_log_of_daemons_before_is_kept_and_not_quoted);
 	tcase_add_test(tcase, a_missing_store_or_daemon_is_named);
 	tcase_add_test(tcase, a_runtime_directory_that_others_can_write_is_refused);
 	tcase_add_test(tcase, the_size_of_the_pool_is_passed_on);

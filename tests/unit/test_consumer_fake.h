@@ -23,11 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
+#include <linux/sockios.h>
 #include <unistd.h>
 #include "consumer/client.h"
 #include "shm/futex.h"
@@ -118,6 +120,8 @@ struct fake {
 	int mute;   /* accept, say nothing */
 	int refuse; /* reply with this error */
 	int bad_fingerprint;
+	uint32_t unasked; /* the reply brings as many volumes, or none when there are more; 0 = 4 */
+	uint32_t pull_cnt;
 	_Atomic int load_ahead;
 	/* Instead of fake_load for a demand; 0 = not now, the hook answers the slot later. */
 	uint64_t (*load)(struct fake *f, struct fake_peer *peer, uint32_t slot_idx,
@@ -181,6 +185,7 @@ static inline void fake_init_cells(struct fake *f, uint64_t lease_cap, uint32_t 
 	f->control->ahead_bytes_cap = 1 << 20;
 	f->control->block_len_max = 4096;
 	f->control->daemon_pid = (uint32_t)getpid();
+	f->control->daemon_start = stoup_process_start((uint32_t)getpid());
 	memcpy(f->control->instance, "0123456789abcdef", 16);
 	atomic_store(&f->control->heartbeat_ns, stoup_client_now());
 	atomic_store(&f->control->asleep, 1);
@@ -450,7 +455,8 @@ static inline void fake_reply(struct fake *f, struct fake_peer *peer)
 	fds[STOUP_WIRE_FD_DATA] = f->data_region.ro_fd;
 	fds[STOUP_WIRE_FD_PAGE] = peer->page.fd;
 	fds[STOUP_WIRE_FD_DOORBELL] = peer->bell_fd;
-	while (reply.volume_here < STOUP_WIRE_VOLUME_CAP && reply.volume_here < f->volume_cnt) {
+	while (f->volume_cnt <= (f->unasked ? f->unasked : STOUP_WIRE_VOLUME_UNASKED) &&
+		reply.volume_here < f->volume_cnt) {
 		fds[STOUP_WIRE_FD_FIXED + reply.volume_here] =
 			f->volumes[reply.volume_here].region.ro_fd;
 		reply.volume_here++;
@@ -465,8 +471,14 @@ static inline void fake_more(struct fake *f, struct fake_peer *peer, uint32_t fi
 		.kind = STOUP_WIRE_VOLUMES,
 		.first = first,
 		.volume_cnt = f->volume_cnt};
-	int fds[STOUP_WIRE_VOLUME_CAP];
+	int fds[STOUP_WIRE_VOLUME_CAP], unread = 0;
 
+	/* As the daemon does: an answer that was not taken ends the connection. */
+	if (ioctl(peer->sock_fd, SIOCOUTQ, &unread) == 0 && unread > 0) {
+		shutdown(peer->sock_fd, SHUT_RDWR);
+		return;
+	}
+	f->pull_cnt++;
 	while (msg.cnt < STOUP_WIRE_VOLUME_CAP && first + msg.cnt < f->volume_cnt) {
 		fds[msg.cnt] = f->volumes[first + msg.cnt].region.ro_fd;
 		msg.cnt++;

@@ -220,6 +220,23 @@ START_TEST(detach_says_so_in_the_page_and_hangs_up)
 }
 END_TEST
 
+START_TEST(detach_hangs_up_although_a_copy_of_the_socket_is_open_elsewhere)
+{
+	struct pollfd p = {.events = POLLRDHUP};
+	char byte;
+
+	begin(1 << 20, STOUP_CELL_CAP);
+	p.fd = dup(st->sock_fd); /* as a forked child has it */
+	ck_assert_int_eq(poll(&p, 1, 0), 0);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	ck_assert_int_eq(poll(&p, 1, 0), 1);
+	ck_assert_int_ne(p.revents & POLLHUP, 0);
+	ck_assert_int_eq(recv(p.fd, &byte, 1, MSG_DONTWAIT), 0);
+	close(p.fd);
+	fake_stop(&fake);
+}
+END_TEST
+
 /* ---- the share ------------------------------------------------------------------------------- */
 
 START_TEST(more_than_the_share_is_refused_with_the_numbers_and_goes_on_after_a_release)
@@ -400,6 +417,7 @@ int main(void)
 	tcase_add_test(hold, holders_of_one_block_share_a_cell_across_cursors_and_series);
 	tcase_add_test(hold, detach_is_refused_while_a_cursor_is_open);
 	tcase_add_test(hold, detach_says_so_in_the_page_and_hangs_up);
+	tcase_add_test(hold, detach_hangs_up_although_a_copy_of_the_socket_is_open_elsewhere);
 	tcase_add_test(
 		share, more_than_the_share_is_refused_with_the_numbers_and_goes_on_after_a_release);
 	tcase_add_test(share, a_block_larger_than_the_share_can_be_leased_alone);

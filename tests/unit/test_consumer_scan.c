@@ -220,6 +220,9 @@ START_TEST(resident_blocks_are_read_without_a_request)
 }
 END_TEST
 
+static const struct stoup_options eight_ahead = {
+	.struct_len = sizeof(struct stoup_options), .ahead_cnt = 8, .timeout_ns = 5000000000};
+
 /* Twelve blocks of one record each. */
 static void twelve_blocks(void)
 {
@@ -253,7 +256,7 @@ START_TEST(read_ahead_grows_from_two_blocks_and_asks_for_none_twice)
 
 	twelve_blocks();
 	atomic_store(&fake.load_ahead, 0);
-	st = fake_attach("p", NULL);
+	st = fake_attach("p", &eight_ahead);
 	cur = fake_scan(st, "A/x", 0, 0);
 	ck_assert_uint_eq(drain(cur, 0, got, 32), 12);
 	/* Nothing that was asked ahead comes, so each block is a demand. Segment 0 has window 2 and
@@ -291,7 +294,7 @@ START_TEST(read_ahead_that_arrives_turns_the_rest_into_hits)
 
 	twelve_blocks();
 	atomic_store(&fake.load_ahead, 1);
-	st = fake_attach("p", NULL);
+	st = fake_attach("p", &eight_ahead);
 	cur = fake_scan(st, "A/x", 0, 0);
 	for (uint32_t i = 0; i < 12; i++) {
 		if (i > 0)

@@ -97,7 +97,8 @@ START_TEST(an_error_without_a_log_entry_names_file_and_offset)
 	act(0, FAKE_FAIL, -ESHUTDOWN, 0);
 	expect_error(-EPIPE, "was stopped");
 	act(0, FAKE_FAIL, -EBUSY, 0);
-	expect_error(-EBUSY, "busy");
+	expect_error(
+		-EBUSY, "too many requests are in flight in pool 'p' (one process may have 64)");
 	act(0, FAKE_FAIL, 12345678, 0);
 	expect_error(-EPROTO, "block 0");
 	act(0, FAKE_GRANT, 0, 0);
@@ -293,6 +294,130 @@ START_TEST(a_silent_daemon_is_not_a_dead_one)
 }
 END_TEST
 
+/* A daemon that was killed: its socket is closed, and /proc shows its death some moments later. */
+static void *die_after_the_hang_up_was_seen(void *arg)
+{
+	(void)arg;
+	while (atomic_load(&st->ended) == 0)
+		usleep(500);
+	fake.control->daemon_start = 1;
+	return NULL;
+}
+
+START_TEST(a_daemon_that_is_just_dying_is_called_dead)
+{
+	pthread_t thread;
+
+	begin(20000000000);
+	ck_assert_int_eq(pthread_create(&thread, NULL, die_after_the_hang_up_was_seen, NULL), 0);
+	act(0, FAKE_HANG_UP, 0, 0);
+	expect_error(-EPIPE, "is dead");
+	pthread_join(thread, NULL);
+	end();
+}
+END_TEST
+
+START_TEST(a_daemon_that_hung_up_and_lives_is_not_called_dead)
+{
+	begin(20000000000);
+	act(0, FAKE_HANG_UP, 0, 0);
+	expect_error(-EPIPE, "closed this connection; its log says why, such as more than 1048576");
+	expect_error(-EPIPE, "closed this connection");
+	end();
+}
+END_TEST
+
+/* Close the socket behind the library's back; the number that it has then belongs to nothing. */
+static void lose_socket(void)
+{
+	close(st->sock_fd);
+	st->sock_fd = 1 << 19;
+}
+
+START_TEST(a_process_that_closed_the_librarys_socket_is_told_so)
+{
+	struct stoup_error err;
+
+	begin(20000000000);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	lose_socket();
+	ck_assert_int_eq(stoup_health(st, &err), -EPIPE);
+	ck_assert_msg(
+		strstr(err.text, "this process closed the descriptor") != NULL, "%s", err.text);
+	expect_error(-EPIPE, "this process closed the descriptor");
+	end();
+}
+END_TEST
+
+START_TEST(the_death_of_the_daemon_is_known_without_a_socket)
+{
+	struct stoup_error err;
+
+	begin(20000000000);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	lose_socket();
+	fake.control->daemon_start = 1;
+	ck_assert_int_eq(stoup_health(st, &err), -EPIPE);
+	ck_assert_msg(strstr(err.text, "is dead") != NULL, "%s", err.text);
+	expect_error(-EPIPE, "is dead");
+	end();
+}
+END_TEST
+
+START_TEST(a_silent_daemon_whose_process_is_gone_is_dead_where_processes_can_be_seen)
+{
+	struct stoup_error err;
+	int quiet, sock_fd;
+
+	begin(30000000);
+	/* Our socket's number is another file's by now, which never hangs up. */
+	quiet = eventfd(0, EFD_CLOEXEC);
+	sock_fd = st->sock_fd;
+	st->sock_fd = quiet;
+	act(0, FAKE_NEVER, 0, 0);
+	atomic_store(&fake.control->heartbeat_ns, stoup_client_now() - 5000000000);
+	fake.control->daemon_start = 1;
+	expect_error(-EPIPE, "is dead");
+	ck_assert_int_eq(stoup_health(st, &err), -EPIPE);
+	ck_assert_msg(strstr(err.text, "is dead") != NULL, "%s", err.text);
+	/* In another PID namespace /proc never showed it, so it proves nothing. */
+	st->daemon_seen = 0;
+	expect_error(-ETIME, "silent for 5.");
+	ck_assert_int_eq(stoup_health(st, &err), -ETIME);
+	st->sock_fd = sock_fd;
+	close(quiet);
+	end();
+}
+END_TEST
+
+START_TEST(a_skip_counts_what_the_index_knows_to_lie_in_the_range)
+{
+	static const struct fake_series five[] = {{.name = "A/x",
+		.schema = "pair",
+		.segment_cnt = 3,
+		.segments = {{0, 1, {5}}, {1, 5, {10, 20, 20, 30, 40}}, {2, 1, {50}}}}};
+	/* from, to, records of the middle segment: whole; one end cut off; both. */
+	static const int64_t cases[][3] = {{0, 0, 5}, {6, 41, 5}, {10, 41, 5}, {11, 0, 4},
+		{30, 0, 4}, {0, 40, 4}, {0, 11, 4}, {11, 40, 3}, {21, 29, 3}};
+
+	fake_init(&fake);
+	fake_volume(&fake, 1, 0, 3, five, 1);
+	fake_start(&fake, "p");
+	st = fake_attach("p", NULL);
+	act(1, FAKE_FAIL, -EBADMSG, 0);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		cur = fake_scan(st, "A/x", cases[i][0], cases[i][1]);
+		while (stoup_next(cur, &span) > 0)
+			;
+		ck_assert_int_eq(stoup_cursor_error(cur)->code, -EBADMSG);
+		ck_assert_msg(stoup_cursor_skip(cur) == cases[i][2], "case %u", i);
+		stoup_cursor_close(cur);
+	}
+	cur = fake_scan(st, "A/x", 0, 0);
+	end();
+}
+END_TEST
+
 START_TEST(a_spinning_wait_is_granted_and_times_out_without_sleeping)
 {
 	struct stoup_options opt;
@@ -337,7 +462,8 @@ START_TEST(a_forked_child_is_told_to_attach_anew_and_disturbs_nothing)
 		         stoup_hold(&span, &again) == -ECHILD && stoup_release(&lease) == -ECHILD &&
 		         stoup_series_find(st, "A/x", &found, &err) == -ECHILD &&
 		         stoup_series_cnt(st) == -ECHILD && stoup_health(st, &err) == -ECHILD &&
-		         stoup_scan(st, &found, NULL, &more, &err) == -ECHILD;
+		         stoup_scan(st, &found, NULL, &more, &err) == -ECHILD &&
+		         stoup_cursor_skip(cur) == -ECHILD;
 
 		stoup_cursor_close(cur);
 		ok = ok && stoup_detach(st) == 0;
@@ -347,6 +473,8 @@ START_TEST(a_forked_child_is_told_to_attach_anew_and_disturbs_nothing)
 	ck_assert(WIFEXITED(status));
 	ck_assert_int_eq(WEXITSTATUS(status), 0);
 	ck_assert_uint_eq(fake_leased(&fake), 1);
+	/* The child's detach did not hang up for us. */
+	ck_assert_int_eq(stoup_health(st, NULL), 0);
 	ck_assert_int_eq(stoup_next(cur, &span), 1);
 	ck_assert_int_eq(stoup_release(&lease), 0);
 	end();
@@ -417,6 +545,7 @@ int main(void)
 
 	tcase_add_test(error, a_damaged_block_fails_with_the_daemons_own_text_and_can_be_skipped);
 	tcase_add_test(error, an_error_without_a_log_entry_names_file_and_offset);
+	tcase_add_test(error, a_skip_counts_what_the_index_knows_to_lie_in_the_range);
 	tcase_add_test(error, a_starved_pool_names_its_largest_holders);
 	tcase_add_test(
 		error, a_time_out_leaves_the_cursor_where_it_was_and_a_late_answer_frees_the_slot);
@@ -429,6 +558,12 @@ int main(void)
 	tcase_add_test(daemon, held_bytes_outlive_the_daemon);
 	tcase_add_test(daemon, a_stopped_pool_says_so_at_the_next_call);
 	tcase_add_test(daemon, a_silent_daemon_is_not_a_dead_one);
+	tcase_add_test(daemon, a_daemon_that_is_just_dying_is_called_dead);
+	tcase_add_test(daemon, a_daemon_that_hung_up_and_lives_is_not_called_dead);
+	tcase_add_test(daemon, a_process_that_closed_the_librarys_socket_is_told_so);
+	tcase_add_test(daemon, the_death_of_the_daemon_is_known_without_a_socket);
+	tcase_add_test(
+		daemon, a_silent_daemon_whose_process_is_gone_is_dead_where_processes_can_be_seen);
 	tcase_add_test(daemon, a_spinning_wait_is_granted_and_times_out_without_sleeping);
 	tcase_add_test(daemon, a_forked_child_is_told_to_attach_anew_and_disturbs_nothing);
 	tcase_add_test(thread, threads_share_an_attachment_while_blocks_come_and_go);

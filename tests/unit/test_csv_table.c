@@ -245,7 +245,13 @@ START_TEST(series_of_mistakes_in_options)
 	assert_fails(head, PAIRS("columns", "a:time,b:u8=-"), -EINVAL, "only with --schema");
 	assert_fails(head, PAIRS("map", "a"), -EINVAL, "not of the form field=column");
 	assert_fails(head, PAIRS("schema", "none"), -EINVAL,
-		"schema none: no such file, nor built in: mbo");
+		"schema none: no such file, nor built in: mbo, trades, tick, bar and");
+	assert_fails(head, PAIRS("schema", "bars"), -EINVAL, "nor built in: did you mean bar?");
+	assert_fails(head, PAIRS("schema", "trade"), -EINVAL, "nor built in: did you mean trades?");
+	assert_fails(head, PAIRS("schema", "ohlcv"), -EINVAL, "did you mean ohlcv-1s or ohlcv-1m?");
+	assert_fails(head, PAIRS("schema", "definitoin"), -EINVAL, "did you mean definition?");
+	assert_fails(head, PAIRS("schema", "a-name-that-is-longer-than-any-schemas"), -EINVAL,
+		"nor built in: mbo, trades");
 	assert_fails(
 		head, PAIRS("schema", "no/file"), -ENOENT, "schema file no/file: No such file");
 	assert_fails(head, PAIRS("schema", "tick", "columns", "ts:time"), -EINVAL, "--schema says");

@@ -103,9 +103,23 @@ START_TEST(wrong_usage_and_absent_stores_have_their_own_status)
 	const char *text;
 
 	ck_assert_int_eq(ls(&text, NULL, NULL, NULL), STOUP_EXIT_USAGE);
+	ck_assert_str_eq(fx_stderr, "stoup ls: STORE is missing; see `stoup help ls`\n");
 	ck_assert_int_eq(ls(&text, bad, fx_store, NULL), STOUP_EXIT_USAGE);
 	ck_assert_int_eq(ls(&text, unknown, fx_store, NULL), STOUP_EXIT_USAGE);
 	ck_assert_int_eq(ls(&text, absent, NULL, NULL), STOUP_EXIT_FAIL);
+}
+END_TEST
+
+START_TEST(a_directory_without_volumes_is_no_store)
+{
+	char json[] = "--json";
+	const char *text;
+
+	ck_assert_int_eq(ls(&text, fx_root, NULL, NULL), STOUP_EXIT_FAIL);
+	ck_assert_str_eq(text, "");
+	ck_assert_ptr_nonnull(strstr(fx_stderr, "' holds no volumes: is it a store?\n"));
+	ck_assert_int_eq(ls(&text, json, fx_root, NULL), STOUP_EXIT_FAIL);
+	ck_assert_str_eq(text, "");
 }
 END_TEST
 
@@ -122,6 +136,7 @@ int main(void)
 	tcase_add_test(tc, a_pattern_matches_the_whole_name);
 	tcase_add_test(tc, gaps_longer_than_asked_for_are_no_data);
 	tcase_add_test(tc, json_has_the_same_numbers);
+	tcase_add_test(tc, a_directory_without_volumes_is_no_store);
 	tcase_add_test(tc, wrong_usage_and_absent_stores_have_their_own_status);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

@@ -44,7 +44,7 @@ static void volume_teardown(void)
 
 static void volume_write(const uint8_t *bytes, size_t len)
 {
-	int fd = open(volume_path, O_WRONLY | O_TRUNC);
+	int fd = open(volume_path, O_WRONLY | O_TRUNC | O_CREAT, 0600);
 
 	ck_assert_int_ge(fd, 0);
 	ck_assert_int_eq(stoup_file_write(fd, bytes, len, 0), 0);
@@ -64,8 +64,8 @@ START_TEST(a_good_volume_is_good)
 	const char *text;
 
 	ck_assert_int_eq(verify(volume_path, &text), STOUP_EXIT_OK);
-	ck_assert_ptr_nonnull(strstr(text, "good (2 series, 1 blocks"));
-	ck_assert_ptr_nonnull(strstr(text, "0 faults"));
+	ck_assert_ptr_nonnull(strstr(text, "good (2 series, 1 block, "));
+	ck_assert_ptr_nonnull(strstr(text, "1 volume, 1 block, 0 faults\n"));
 	ck_assert_int_eq(verify(fx_store, &text), STOUP_EXIT_OK);
 }
 END_TEST
@@ -132,7 +132,7 @@ START_TEST(after_damage_the_other_volumes_are_still_checked)
 	ck_assert_ptr_nonnull(strstr(text, "header at offset 0"));
 	ck_assert_ptr_nonnull(strstr(text, "00000002-00-"));
 	ck_assert_ptr_nonnull(strstr(text, "good (1 series"));
-	ck_assert_ptr_nonnull(strstr(text, "2 volumes, 1 blocks, 1 faults"));
+	ck_assert_ptr_nonnull(strstr(text, "2 volumes, 1 block, 1 fault\n"));
 }
 END_TEST
 
@@ -143,8 +143,26 @@ START_TEST(wrong_usage_and_absent_files_have_their_own_status)
 	const char *text;
 
 	ck_assert_int_eq(fx_run(stoup_cmd_verify, none, &text), STOUP_EXIT_USAGE);
+	ck_assert_str_eq(
+		fx_stderr, "stoup verify: STORE or FILE is missing; see `stoup help verify`\n");
 	ck_assert_int_eq(fx_run(stoup_cmd_verify, unknown, &text), STOUP_EXIT_USAGE);
+	ck_assert_str_eq(
+		fx_stderr, "stoup verify: unknown option --fast; see `stoup help verify`\n");
 	ck_assert_int_eq(verify(absent, &text), STOUP_EXIT_FAIL);
+	ck_assert_str_eq(text, ""); /* no line of zeros, which would read as a result */
+}
+END_TEST
+
+START_TEST(a_directory_without_volumes_is_not_good)
+{
+	const char *text;
+
+	ck_assert_int_eq(unlink(volume_path), 0);
+	ck_assert_int_eq(verify(fx_store, &text), STOUP_EXIT_FAIL);
+	ck_assert_str_eq(text, "");
+	ck_assert_ptr_nonnull(strstr(fx_stderr, "/store' holds no volumes: is it a store?\n"));
+	volume_write(good, good_len);
+	ck_assert_int_eq(verify(fx_store, &text), STOUP_EXIT_OK);
 }
 END_TEST
 
@@ -163,6 +181,7 @@ int main(void)
 	tcase_add_test(tc, any_missing_end_is_told);
 	tcase_add_test(tc, an_added_byte_is_told);
 	tcase_add_test(tc, after_damage_the_other_volumes_are_still_checked);
+	tcase_add_test(tc, a_directory_without_volumes_is_not_good);
 	tcase_add_test(tc, wrong_usage_and_absent_files_have_their_own_status);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README.md's C program, as a reader pastes it: it compiles, sums right, and fails where it must not sum."""
+import os
+import re
+import shlex
+import shutil
+import sys
+
+SOURCE = os.environ["STOUP_SOURCE_DIR"]
+BUILD = os.environ["STOUP_BUILD_DIR"]
+sys.path.insert(0, os.path.join(SOURCE, "tests", "system"))
+import lib_stoup as t  # noqa: E402
+
+
+def cached(name):
+    with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as cache:
+        found = re.search(rf"^{name}:[A-Z]+=(.*)$", cache.read(), re.M)
+    return found.group(1) if found else ""
+
+
+if not shutil.which("pkg-config") or not shutil.which("cmake") or cached("STOUP_SANITIZE"):
+    print("needs pkg-config, cmake and a library without sanitizers")
+    sys.exit(t.SKIP)
+
+directory = t.temp_dir()
+prefix = os.path.join(directory, "prefix")
+t.run(["cmake", "--install", BUILD, "--prefix", prefix])
+lib = next(root for root, _, names in os.walk(prefix) if "libstoup.so" in names)
+
+# The environment that README.md asks for, and nothing of ours: the daemon comes from PATH.
+del os.environ["STOUPD"]
+os.environ["PATH"] = os.path.join(prefix, "bin") + ":" + os.environ["PATH"]
+os.environ["PKG_CONFIG_PATH"] = os.path.join(lib, "pkgconfig")
+os.environ["LD_LIBRARY_PATH"] = lib
+os.environ["XDG_RUNTIME_DIR"] = t.temp_dir()
+
+# ---- compile what the block says, by the line that README.md gives ------------------------------------
+with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
+    blocks = re.findall(r"^```c\n(.*?)^```$", readme.read(), re.M | re.S)
+t.equal(len(blocks), 1, "C blocks in README.md")
+with open(os.path.join(directory, "worker.c"), "w", encoding="ascii") as out:
+    out.write(blocks[0])
+flags = shlex.split(t.run(["pkg-config", "--cflags", "--libs", "stoup"]).stdout)
+worker = os.path.join(directory, "worker")
+t.run([cached("CMAKE_C_COMPILER") or "cc", "-O2", "-Wall", "-Wextra", "-Werror",
+       worker + ".c", "-o", worker, *flags])
+t.equal(t.run([worker], expect=2).stderr, "usage: worker POOL|STORE/ SERIES\n", "wrong usage")
+
+# ---- the sum, through the automatic daemon and through a pool with a name -----------------------------
+symbols = {"AAA": 11}
+UNDEFINED = 2**63 - 1
+rows = [(i, key, price * 1000 if i % 7 else UNDEFINED, size)  # beyond 64 bits: it must not overflow
+        for i, (_, key, price, size) in enumerate(t.mbo_records(5_000, symbols))]
+expected = sum(price * size for _, _, price, size in rows if price != UNDEFINED)
+t.true(expected > 2**64, f"a sum that 64 bits hold proves little: {expected}")
+dbn = os.path.join(directory, "in.dbn")
+t.dbn_file(dbn, symbols, (t.mbo(11, key, price, size, sequence=i) for i, key, price, size in rows))
+store = os.path.join(directory, "ticks")
+t.run(["stoup", "ingest", "--quiet", "--block", "64K", "--store", store, dbn])
+text = f"{float(expected) / 1e9:.2f}\n"
+t.equal(t.run([worker, store + "/", t.name_of("AAA")]).stdout, text, "sum of the automatic daemon's records")
+daemon = t.Daemon(store)
+t.equal(t.run([worker, daemon.pool, t.name_of("AAA")]).stdout, text, "sum of the pool's records")
+daemon.stop()
+
+# ---- no sum where there is none -------------------------------------------------------------------------
+
+
+def refuses(pool, series, *words):
+    done = t.run([worker, pool, series], expect=1)
+    t.equal(done.stdout, "", "a sum beside an error")
+    t.true(all(word in done.stderr for word in ("worker: ", *words)), done.stderr)
+
+
+refuses(daemon.pool, t.name_of("AAA"), daemon.pool)
+refuses(store + "/", "XTST.TEST/AAB/mbo", "XTST.TEST/AAA/mbo")
+damaged = os.path.join(directory, "damaged")
+shutil.copytree(store, damaged)
+(volume,) = [name for name in os.listdir(damaged) if name.endswith(".stoup")]
+with open(os.path.join(damaged, volume), "r+b") as out:
+    out.seek(os.path.getsize(out.name) // 2)
+    byte = out.read(1)[0]
+    out.seek(-1, os.SEEK_CUR)
+    out.write(bytes([byte ^ 0x40]))
+refuses(damaged + "/", t.name_of("AAA"), volume, "offset")

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stoup cat and its range: ends that cross are a usage error; a damaged block is counted."""
+import glob
+import os
+
+import lib_stoup as t
+
+store, _ = t.make_store(6_000, block="64K", codec="none")
+name = t.name_of("AAA")
+rows = list(t.mbo_records(6_000, {"AAA": 11}))
+daemon = t.Daemon(store, "8M")
+
+# Later than its end: told in ISO times, whichever form they were given in.
+crossed = t.run([t.STOUP, "cat", "--from", "2024-01-02", "--to", str(t.T0), daemon.pool, name], expect=2)
+t.true("--from 2024-01-02T00:00:00.000000000Z is later than --to 2023-11-14T22:13:20.000000000Z"
+       in crossed.stderr, crossed.stderr)
+t.equal(crossed.stdout, "", "nothing on standard output")
+t.run([t.STOUP, "cat", "--to", "2023-01-01", "--from", "2023-01-02", "nopool", "x"], expect=2)
+zero = t.run([t.STOUP, "cat", "--from", "1970-01-01", daemon.pool, name], expect=2)
+t.true("later than 1970" in zero.stderr, zero.stderr)
+
+# An empty range is none; half-open ones are as ever.
+same = t.run([t.STOUP, "cat", "--no-header", "--from", str(rows[5][1]), "--to", str(rows[5][1]), daemon.pool,
+              name])
+t.equal(same.stdout, "", "from = to")
+some = t.run([t.STOUP, "cat", "--no-header", "--from", str(rows[5][1]), "--to", str(rows[9][1]), daemon.pool,
+              name])
+t.equal(len(some.stdout.splitlines()), 4, "four records")
+daemon.stop()
+
+# A block is damaged: what was left out is counted exactly, and within a range at most.
+(volume,) = glob.glob(os.path.join(store, "*.stoup"))
+with open(volume, "r+b") as out:
+    out.seek(4096 + 1000)
+    out.write(b"\xff\xff\xff\xff")
+daemon = t.Daemon(store, "8M")
+all_ = t.run([t.STOUP, "cat", "--no-header", "--skip-damaged", daemon.pool, name], expect=1)
+left = 6_000 - len(all_.stdout.splitlines())
+t.true(0 < left < 6_000, f"one block is missing: {left} records")
+t.true(f"stoup cat: {left} records left out" in all_.stderr, all_.stderr)
+cut = t.run([t.STOUP, "cat", "--no-header", "--skip-damaged", "--from", str(rows[9][1]), daemon.pool, name],
+            expect=1)
+t.equal(len(cut.stdout.splitlines()), 6_000 - left, "the same blocks are read")
+t.true(f"at most {left - 1} records left out" in cut.stderr, cut.stderr)
+daemon.stop()
