@@ -89,6 +89,7 @@ void stoup_import_destroy(struct stoup_import *import)
 	stoup_store_close(import->store);
 	stoup_store_unlock(&import->lock, import->volume_cnt == 0 || !import->finished);
 	free(import->affected);
+	free(import->refused);
 	free(import->volumes);
 	free(import);
 }
@@ -259,14 +260,14 @@ static stoup_int128 field_value(const struct stoup_field *field, const void *rec
 static void sums_add(const struct stoup_import_schema *schema, struct stoup_import_series *series,
 	const void *record)
 {
-	if (schema->price) {
-		if (stoup_field_is_null(schema->price, record))
-			series->null_cnt++;
-		else
-			series->price_sum += field_value(schema->price, record);
+	if (schema->price && !stoup_field_is_null(schema->price, record)) {
+		series->price_cnt++;
+		series->price_sum += field_value(schema->price, record);
 	}
-	if (schema->volume && !stoup_field_is_null(schema->volume, record))
+	if (schema->volume && !stoup_field_is_null(schema->volume, record)) {
+		series->size_cnt++;
 		series->volume_sum += field_value(schema->volume, record);
+	}
 }
 
 /* ---- putting --------------------------------------------------------------------------------- */

@@ -60,20 +60,28 @@ static int id_cmp(const void *a, const void *b)
 	return memcmp(a, b, 16);
 }
 
-/* What the new volumes supersede: the affected ones, and what those superseded. */
+/* The volumes that the new ones supersede: the affected ones, then the refused ones. */
+static const struct stoup_vol_index *superseded_index(const struct stoup_import *import, size_t i)
+{
+	if (i < import->affected_cnt)
+		return import->store->volumes[import->affected[i]]->index;
+	return import->store->overlaps[import->refused[i - import->affected_cnt]]->index;
+}
+
+/* What the new volumes supersede: these, and what those superseded. */
 static int superseded_collect(struct stoup_import_builder *builder)
 {
 	const struct stoup_import *import = builder->import;
-	size_t cnt = 0, i, kept = 0;
+	size_t volume_cnt = (size_t)import->affected_cnt + import->refused_cnt, cnt = 0, i,
+	       kept = 0;
 
-	for (i = 0; i < import->affected_cnt; i++)
-		cnt += 1u + import->store->volumes[import->affected[i]]->index->superseded_cnt;
+	for (i = 0; i < volume_cnt; i++)
+		cnt += 1u + superseded_index(import, i)->superseded_cnt;
 	builder->superseded = calloc(cnt + 1, sizeof(*builder->superseded));
 	if (!builder->superseded)
 		return -ENOMEM;
-	for (cnt = 0, i = 0; i < import->affected_cnt; i++) {
-		const struct stoup_vol_index *index =
-			import->store->volumes[import->affected[i]]->index;
+	for (cnt = 0, i = 0; i < volume_cnt; i++) {
+		const struct stoup_vol_index *index = superseded_index(import, i);
 
 		memcpy(builder->superseded[cnt++], index->header.id, 16);
 		if (index->superseded_cnt > 0)

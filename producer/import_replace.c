@@ -41,10 +41,20 @@ int64_t stoup_import_overlap_key(
 	for (i = 0; i < import->store->volume_cnt; i++) {
 		const struct stoup_vol_series *part = part_of(import, series_idx, i);
 
-		if (part && part->last_key > first_key && part->first_key < limit)
-			limit = part->first_key;
+		/* Its first key belongs to it, see new_overlaps. */
+		if (part && part->last_key > first_key && part->first_key <= limit)
+			limit = part->first_key - 1;
 	}
 	return limit;
+}
+
+/* May new records of this range not be added to a part? They may begin at its last key, as records
+ * of that key then stand in the order of ingest. They may not end at its first key: they would come
+ * to stand before records of that key that were ingested earlier. */
+static int new_overlaps(int64_t first_key, int64_t last_key, const struct stoup_vol_series *part)
+{
+	return stoup_store_range_overlaps(first_key, last_key, part->first_key, part->last_key) ||
+	       (last_key == part->first_key && first_key < part->last_key);
 }
 
 int stoup_import_overlap_error(const struct stoup_import *import, uint32_t series_idx,
@@ -59,15 +69,19 @@ int stoup_import_overlap_error(const struct stoup_import *import, uint32_t serie
 		const struct stoup_vol_series *part = part_of(import, series_idx, i);
 		const char *name = strrchr(import->store->volumes[i]->path, '/');
 
-		if (!part || !stoup_store_range_overlaps(
-				     first_key, last_key, part->first_key, part->last_key))
+		if (!part || !new_overlaps(first_key, last_key, part))
 			continue;
 		stoup_format_time(first_key, first);
 		stoup_format_time(last_key, last);
 		stoup_format_time(part->first_key, old_first);
 		stoup_format_time(part->last_key, old_last);
+		/* Each fits the text with names of usual length: the advice at its end is not cut. */
 		return stoup_error_set(err, -EEXIST,
-			"%.50s: %s to %s overlaps %s to %s in %s; --replace puts it in their place",
+			first_key == part->first_key
+				? "%.40s: %s to %s overlaps %s to %s in %s: the same file again? "
+				  "Else --replace"
+				: "%.50s: %s to %s overlaps %s to %s in %s; --replace puts it in "
+				  "their place",
 			series->name, first, last, old_first, old_last,
 			name ? name + 1 : import->store->volumes[i]->path);
 	}
@@ -161,9 +175,15 @@ static int is_drawn_in(const struct stoup_import *import, uint32_t volume_idx)
 			import, part->name, index->schemas[part->schema_idx].hash);
 		const struct stoup_import_series *series = idx < 0 ? NULL : &import->series[idx];
 
-		if (series && series->hull_first > 0 &&
-			stoup_store_range_overlaps(part->first_key, part->last_key,
-				series->hull_first, series->hull_last))
+		if (!series || series->hull_first == 0)
+			continue;
+		if (stoup_store_range_overlaps(
+			    part->first_key, part->last_key, series->hull_first, series->hull_last))
+			return 1;
+		/* A single key at the border: a volume of the new batch may end up with that key
+		 * alone, too, and would then come after it, whichever came first before. */
+		if (part->first_key == part->last_key && part->first_key >= series->hull_first &&
+			part->last_key <= series->hull_last)
 			return 1;
 	}
 	return 0;
@@ -221,6 +241,57 @@ out_free:
 	return rc;
 }
 
+/* What the store refuses of a series that will be in the new batch: 1 inside the new range, 0 outside
+ * of all, -1 across its border. */
+static int refused_place(const struct stoup_import *import, const struct stoup_vol_index *index,
+	const struct stoup_vol_series *part)
+{
+	int64_t idx = stoup_import_series_lookup(
+		import, part->name, index->schemas[part->schema_idx].hash);
+	const struct stoup_import_series *series = idx < 0 ? NULL : &import->series[idx];
+
+	if (!series || series->hull_first == 0)
+		return 0;
+	if (series->record_cnt > 0 && part->first_key >= series->first_key &&
+		part->last_key <= series->last_key)
+		return 1;
+	return stoup_store_range_overlaps(
+		       part->first_key, part->last_key, series->hull_first, series->hull_last)
+	               ? -1
+	               : 0;
+}
+
+/* Volumes that the store refuses because they overlap others: replaced whole, or in the way. Left
+ * there, one would be served again without the volume that it overlaps, and the new one refused. */
+static int choose_refused(struct stoup_import *import, struct stoup_error *err)
+{
+	const struct stoup_store *store = import->store;
+	uint32_t v, i;
+
+	import->refused = calloc(store->overlap_cnt + 1u, sizeof(*import->refused));
+	if (!import->refused)
+		return stoup_error_set(err, -ENOMEM, "no memory for the list of volumes");
+	for (v = 0; v < store->overlap_cnt; v++) {
+		const struct stoup_vol_index *index = store->overlaps[v]->index;
+		uint32_t inside = 0, across = 0;
+
+		for (i = 0; i < index->series_cnt; i++) {
+			int place = refused_place(import, index, &index->series[i]);
+
+			inside += place > 0;
+			across += place < 0;
+		}
+		if (inside > 0 && inside == index->series_cnt)
+			import->refused[import->refused_cnt++] = v;
+		else if (inside + across > 0)
+			return stoup_error_set(err, -EEXIST,
+				"%.150s overlaps another volume and holds more than is replaced: "
+				"remove it, or ingest all that it holds",
+				store->overlaps[v]->path);
+	}
+	return 0;
+}
+
 /* ---- spilling what is kept ------------------------------------------------------------------- */
 
 struct old_reader {
@@ -258,11 +329,30 @@ static void old_reader_fini(struct old_reader *reader)
 	free(reader->scratch);
 }
 
-static int old_block(struct old_reader *reader, uint32_t block_idx, struct stoup_error *err)
+/* A block that can not be read holds records that the new ones do not replace: say which. */
+static int lost_error(const struct old_reader *reader, const struct stoup_vol_series *part,
+	const struct stoup_vol_segment *segment, int code, struct stoup_error *err)
+{
+	const char *name = strrchr(reader->volume->path, '/');
+	char first[STOUP_FORMAT_CAP], last[STOUP_FORMAT_CAP];
+
+	stoup_format_time(segment->first_key, first);
+	stoup_format_time(segment->last_key, last);
+	return stoup_error_set(err, code,
+		"can not rewrite %.30s: block %" PRIu32
+		" is damaged, and %.30s from %s to %s would be lost: ingest this range, too, or "
+		"remove the file and ingest all it held",
+		name ? name + 1 : reader->volume->path, segment->block_idx, part->name, first,
+		last);
+}
+
+/* Have the block of a segment decoded in reader->raw. */
+static int old_block(struct old_reader *reader, const struct stoup_vol_series *part,
+	const struct stoup_vol_segment *segment, struct stoup_error *err)
 {
 	const struct stoup_store_volume *volume = reader->volume;
+	uint32_t block_idx = segment->block_idx;
 	struct stoup_vol_fault fault;
-	char text[STOUP_ERROR_TEXT_CAP];
 	int rc;
 
 	if (reader->block_idx == block_idx)
@@ -272,12 +362,10 @@ static int old_block(struct old_reader *reader, uint32_t block_idx, struct stoup
 	if (rc == 0)
 		rc = stoup_vol_block_decode(volume->index, block_idx, reader->stored, reader->raw,
 			reader->scratch, &fault);
-	if (rc == 0) {
-		reader->block_idx = block_idx;
-		return 0;
-	}
-	stoup_volume_fault_text(volume->path, &fault, text, sizeof(text));
-	return stoup_error_set(err, rc, "can not rewrite it for --replace: %s", text);
+	if (rc < 0)
+		return lost_error(reader, part, segment, rc, err);
+	reader->block_idx = block_idx;
+	return 0;
 }
 
 /* Where a key lies: before, inside or behind the new range. Without new records all is before. */
@@ -344,13 +432,18 @@ static int spill_series(struct stoup_import *import, struct old_reader *reader,
 {
 	const struct stoup_vol_index *index = reader->volume->index;
 	const struct stoup_vol_series *part = &index->series[old->old_idx];
+	const struct stoup_import_series *series = &import->series[old->series_idx];
 	uint32_t i;
 	int rc = 0;
 
 	for (i = 0; i < part->segment_cnt && rc == 0; i++) {
 		const struct stoup_vol_segment *segment = &index->segments[part->segment_first + i];
 
-		rc = old_block(reader, segment->block_idx, err);
+		/* Nothing is kept of it: a damaged block is mended by replacing its range. */
+		if (place_of(series, segment->first_key) == 0 &&
+			place_of(series, segment->last_key) == 0)
+			continue;
+		rc = old_block(reader, part, segment, err);
 		if (rc == 0)
 			rc = spill_segment(import, old->series_idx, segment,
 				reader->raw + segment->raw_off, err);
@@ -405,6 +498,9 @@ int stoup_import_overlap_check(struct stoup_import *import, struct stoup_error *
 	if (rc < 0 || !import->options.replace)
 		return rc;
 	rc = choose_affected(import, err);
+	if (rc == 0)
+		rc = choose_refused(import, err);
+	import->old_run_first = stoup_spill_run_cnt(import->spill);
 	for (i = 0; i < import->affected_cnt && rc == 0; i++)
 		rc = spill_volume(import, import->store->volumes[import->affected[i]], err);
 	for (i = 0; i < import->series_cnt && rc == 0; i++)

@@ -64,7 +64,7 @@ struct stoup_import_series {
 	int64_t overlap_key;         /* a put beyond this key overlaps the store */
 	int64_t hull_first,
 		hull_last; /* replacing: all that this series will span; 0: not involved */
-	uint64_t null_cnt; /* records whose price is undefined */
+	uint64_t price_cnt, size_cnt; /* put ones whose price, or size, is defined */
 	stoup_int128 price_sum, volume_sum;
 	uint32_t part_cnt;      /* records in the arena */
 	uint32_t part_first;    /* while sorting: index of the first of them */
@@ -110,6 +110,10 @@ struct stoup_import {
 	uint64_t record_cnt, record_len; /* put */
 	uint32_t *affected;              /* indexes of store volumes that are replaced */
 	uint32_t affected_cnt;
+	uint32_t
+		old_run_first; /* of the spill file: the runs of the affected ones follow each other */
+	uint32_t *refused;     /* indexes of store->overlaps: superseded, nothing of them is kept */
+	uint32_t refused_cnt;
 	struct stoup_import_volume *volumes;
 	uint32_t volume_cnt;
 	int finished;
@@ -142,7 +146,8 @@ int stoup_import_overlap_check(struct stoup_import *import, struct stoup_error *
 /* The key beyond which a series that begins at first_key overlaps the store. */
 int64_t stoup_import_overlap_key(
 	const struct stoup_import *import, uint32_t series_idx, int64_t first_key);
-/* Name the volume and the ranges. */
+/* -EEXIST where that range overlaps the store, or ends where a part of it begins; names the volume
+ * and the ranges. */
 int stoup_import_overlap_error(const struct stoup_import *import, uint32_t series_idx,
 	int64_t first_key, int64_t last_key, struct stoup_error *err);
 

@@ -16,9 +16,11 @@
 
 /* ---- series ---------------------------------------------------------------------------------- */
 
-static void sum_format(const struct stoup_field *field, stoup_int128 sum, char *dst)
+/* A sum of no values is none: 0 would be a statement about the data. */
+static void sum_format(
+	const struct stoup_field *field, uint64_t value_cnt, stoup_int128 sum, char *dst)
 {
-	if (field)
+	if (field && value_cnt > 0)
 		stoup_decimal_format(sum, field->exp10, dst);
 	else
 		snprintf(dst, STOUP_DECIMAL_TEXT_CAP, "-");
@@ -33,8 +35,8 @@ static void series_print(const struct stoup_import *import, uint32_t series_idx,
 
 	stoup_format_time(series->first_key, first);
 	stoup_format_time(series->last_key, last);
-	sum_format(schema->price, series->price_sum, price);
-	sum_format(schema->volume, series->volume_sum, volume);
+	sum_format(schema->price, series->price_cnt, series->price_sum, price);
+	sum_format(schema->volume, series->size_cnt, series->volume_sum, volume);
 	printf("%-*s %12" PRIu64 "  %s  %s  %20s  %16s\n", width, series->name, series->record_cnt,
 		first, last, price, volume);
 	if (series->step_back_cnt > 0)
@@ -94,17 +96,19 @@ static void volumes_print(const struct stoup_import *import)
 		stoup_store_name(&volume->header, name);
 		stoup_size_format(volume->raw_len, raw);
 		stoup_size_format(volume->file_len, stored);
-		printf("volume %s/%s: %s as %s\n", import->lock.path, name, raw, stored);
+		printf("volume %s/%s: decoded %s, stored %s\n", import->lock.path, name, raw,
+			stored);
 		raw_len += volume->raw_len;
 		file_len += volume->file_len;
 	}
 	if (import->affected_cnt > 0)
-		printf("%" PRIu32 " older volumes were rewritten into it\n", import->affected_cnt);
+		printf("%" PRIu32 " older volume%s rewritten into it\n", import->affected_cnt,
+			import->affected_cnt == 1 ? " was" : "s were");
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	seconds = ((double)now.tv_sec * 1e9 + (double)now.tv_nsec - (double)import->begin_ns) / 1e9;
 	stoup_size_format(raw_len, raw);
 	stoup_size_format(file_len, stored);
-	printf("%s decoded, %s stored, ratio %.2f; %.2f s, %.2f M records/s\n", raw, stored,
+	printf("decoded %s, stored %s, ratio %.2f; %.2f s, %.2f M records/s\n", raw, stored,
 		(double)raw_len / (double)file_len, seconds,
 		(double)import->record_cnt / 1e6 / (seconds > 0 ? seconds : 1e-9));
 }

@@ -8,6 +8,9 @@
  * runs when its turn comes. New slices follow each other in the order of arrival; where --sort was
  * asked for and their keys are out of order, they are merged (each slice is sorted in itself).
  * Equal keys come out in the order of runs, which is the order of arrival: the sort is stable.
+ *
+ * Old parts touch at most. They are put one after the other as readers saw them
+ * (stoup_store_part_cmp): by the keys of slices alone, those of one key could not be told apart.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +26,15 @@ struct writer {
 	uint32_t *heap; /* runs that are being merged, the one with the smallest key on top */
 	int64_t *keys;  /* by run: its next key */
 	uint32_t heap_cnt;
+	struct old_part *olds; /* of the current series, in the order of reading */
+	uint32_t old_cnt;
+};
+
+/* A part of a series that is kept, and the run that holds what is kept of it. */
+struct old_part {
+	const struct stoup_vol_index *index;
+	const struct stoup_vol_series *part;
+	uint32_t run_idx;
 };
 
 /* ---- slices ---------------------------------------------------------------------------------- */
@@ -58,35 +70,51 @@ static int slice_put(struct writer *writer, uint32_t run_idx, struct stoup_error
 	return rc;
 }
 
-/* Put the old slices that begin before `limit`, in key order. */
+static int old_part_cmp(const void *pa, const void *pb)
+{
+	const struct old_part *a = pa, *b = pb;
+
+	return stoup_store_part_cmp(a->index, a->part, b->index, b->part);
+}
+
+/* Find the old parts of the current series. */
+static void old_find(struct writer *writer)
+{
+	const struct stoup_import *import = writer->import;
+	const struct stoup_import_series *series = &import->series[writer->series_idx];
+	uint32_t i;
+
+	writer->old_cnt = 0;
+	for (i = 0; i < import->affected_cnt; i++) {
+		const struct stoup_vol_index *index =
+			import->store->volumes[import->affected[i]]->index;
+		struct old_part old = {.index = index, .run_idx = import->old_run_first + i};
+
+		if (!slice_at(writer, old.run_idx, STOUP_SPILL_OLD))
+			continue;
+		old.part = stoup_store_series_find(
+			index, series->name, import->schemas[series->schema_idx].schema.hash);
+		if (old.part)
+			writer->olds[writer->old_cnt++] = old;
+	}
+	qsort(writer->olds, writer->old_cnt, sizeof(*writer->olds), old_part_cmp);
+}
+
+/* Put the old slices that begin before `limit`, part by part. */
 static int old_put(struct writer *writer, int64_t limit, struct stoup_error *err)
 {
-	uint32_t run_cnt = stoup_spill_run_cnt(writer->import->spill), i;
+	uint32_t i;
+	int rc = 0;
 
-	for (;;) {
-		const struct stoup_spill_slice *best = NULL;
-		uint32_t best_idx = 0;
-		int rc;
+	for (i = 0; i < writer->old_cnt; i++) {
+		uint32_t run_idx = writer->olds[i].run_idx;
+		const struct stoup_spill_slice *slice;
 
-		for (i = 0; i < run_cnt; i++) {
-			const struct stoup_spill_slice *slice =
-				slice_at(writer, i, STOUP_SPILL_OLD);
-
-			if (!slice || slice->first_key >= limit)
-				continue;
-			if (!best || slice->first_key < best->first_key ||
-				(slice->first_key == best->first_key &&
-					slice->last_key < best->last_key)) {
-				best = slice;
-				best_idx = i;
-			}
-		}
-		if (!best)
-			return 0;
-		rc = slice_put(writer, best_idx, err);
-		if (rc < 0)
-			return rc;
+		while (rc == 0 && (slice = slice_at(writer, run_idx, STOUP_SPILL_OLD)) &&
+			slice->first_key < limit)
+			rc = slice_put(writer, run_idx, err);
 	}
+	return rc;
 }
 
 /* ---- merging --------------------------------------------------------------------------------- */
@@ -231,6 +259,7 @@ static int series_put(struct writer *writer, uint32_t series_idx, struct stoup_e
 	writer->series_idx = series_idx;
 	writer->stride = writer->import->schemas[series->schema_idx].schema.stride;
 	stoup_import_builder_series(&writer->builder, series_idx);
+	old_find(writer);
 	rc = old_put(writer, series->record_cnt ? series->first_key : INT64_MAX, err);
 	if (rc == 0)
 		rc = new_put(writer, err);
@@ -284,8 +313,9 @@ int stoup_import_write(struct stoup_import *import, struct stoup_error *err)
 		&import->progress, "writing", writer.builder.raw_total, import->options.quiet);
 	writer.heap = calloc(run_cnt + 1u, sizeof(*writer.heap));
 	writer.keys = calloc(run_cnt + 1u, sizeof(*writer.keys));
+	writer.olds = calloc(import->affected_cnt + 1u, sizeof(*writer.olds));
 	order = stoup_import_series_sorted(import);
-	if (!writer.heap || !writer.keys || !order) {
+	if (!writer.heap || !writer.keys || !writer.olds || !order) {
 		rc = stoup_error_set(err, -ENOMEM, "no memory for the order of the series");
 		goto out_fini;
 	}
@@ -300,6 +330,7 @@ out_fini:
 	stoup_import_builder_fini(&writer.builder, rc == 0);
 	free(writer.heap);
 	free(writer.keys);
+	free(writer.olds);
 	free(order);
 	return rc;
 }

@@ -272,6 +272,7 @@ void stoup_store_candidate_fini(struct stoup_store_candidate *candidate)
 {
 	stoup_store_volume_release(candidate->volume);
 	free(candidate->name);
+	free(candidate->advice);
 }
 
 /* ---- the snapshot ---------------------------------------------------------------------------- */
@@ -279,11 +280,21 @@ void stoup_store_candidate_fini(struct stoup_store_candidate *candidate)
 static int fault_add(struct stoup_store *store, const struct stoup_store_candidate *candidate)
 {
 	struct stoup_store_fault *fault = &store->faults[store->fault_cnt];
+	size_t len;
 
 	if (asprintf(&fault->path, "%s/%s", store->path, candidate->name) < 0)
 		return -ENOMEM;
 	fault->fault = candidate->fault;
 	stoup_volume_fault_text(fault->path, &fault->fault, fault->text, sizeof(fault->text));
+	if (candidate->advice)
+		snprintf(
+			fault->text, sizeof(fault->text), "%s: %s", fault->path, candidate->advice);
+	len = strlen(fault->text);
+	/* A part of it is damaged, or it ends early: nothing of it can be served. */
+	if (fault->fault.region != 0 &&
+		(fault->fault.code == -EBADMSG || fault->fault.code == -ENODATA))
+		snprintf(fault->text + len, sizeof(fault->text) - len,
+			"; remove %s and ingest its range again", candidate->name);
 	store->fault_cnt++;
 	return 0;
 }
@@ -298,7 +309,10 @@ static int store_fill(
 	store->volumes = calloc(cnt + 1, sizeof(*store->volumes));
 	store->faults = calloc(cnt + 1, sizeof(*store->faults));
 	store->stale = calloc(cnt + 1, sizeof(*store->stale));
-	if (!store->volumes || !store->faults || !store->stale)
+	store->overlaps = calloc(cnt + 1, sizeof(*store->overlaps));
+	store->unfinished = calloc(cnt + 1, sizeof(*store->unfinished));
+	if (!store->volumes || !store->faults || !store->stale || !store->overlaps ||
+		!store->unfinished)
 		return -ENOMEM;
 	store->next_seq = 1;
 	for (i = 0; i < cnt && rc == 0; i++) {
@@ -313,8 +327,15 @@ static int store_fill(
 		} else if (candidate->fate == STOUP_STORE_STALE) {
 			store->stale[store->stale_cnt++] = candidate->name;
 			candidate->name = NULL;
+		} else if (candidate->fate == STOUP_STORE_UNFINISHED) {
+			store->unfinished[store->unfinished_cnt++] = candidate->name;
+			candidate->name = NULL;
 		} else {
 			rc = fault_add(store, candidate);
+			if (candidate->overlaps) {
+				store->overlaps[store->overlap_cnt++] = candidate->volume;
+				candidate->volume = NULL;
+			}
 		}
 	}
 	return rc;
@@ -324,6 +345,7 @@ static int store_fill(
 static int store_scan(struct stoup_store *store, const struct stoup_store *old)
 {
 	struct stoup_store_names names = {0}, again = {0};
+	struct stoup_store_traces traces = {0};
 	struct stoup_store_candidate *candidates = NULL;
 	size_t cnt = 0;
 	int rc = stoup_store_list(store->dir_fd, 0, &names);
@@ -338,12 +360,17 @@ static int store_scan(struct stoup_store *store, const struct stoup_store *old)
 		if (rc < 0)
 			break;
 	}
+	/* Before the second listing: a batch that is completed after this changes it. */
+	traces.locked = stoup_store_is_locked(store->dir_fd);
+	if (rc == 0)
+		rc = stoup_store_list(store->dir_fd, 1, &traces.temps);
 	if (rc == 0)
 		rc = stoup_store_list(store->dir_fd, 0, &again);
 	if (rc == -ENOENT || (rc == 0 && !names_equal(&names, &again)))
 		rc = -EAGAIN;
 	if (rc == 0)
-		rc = stoup_store_choose(candidates, cnt);
+		rc = stoup_store_choose(candidates, cnt, &traces);
+	store->writing = traces.locked || traces.temps.cnt > 0;
 	if (rc == 0)
 		rc = store_fill(store, candidates, cnt);
 	while (cnt > 0)
@@ -351,6 +378,7 @@ static int store_scan(struct stoup_store *store, const struct stoup_store *old)
 	free(candidates);
 	stoup_store_names_fini(&names);
 	stoup_store_names_fini(&again);
+	stoup_store_names_fini(&traces.temps);
 	return rc;
 }
 
@@ -422,6 +450,20 @@ int stoup_store_rescan(
 	return snapshot_open(old->path, old, ret, err);
 }
 
+int stoup_store_holds_nothing(const struct stoup_store *store, struct stoup_error *err)
+{
+	if (store->volume_cnt > 0 || store->fault_cnt > 0)
+		return 0;
+	if (store->writing || store->unfinished_cnt > 0)
+		stoup_error_set(err, -ENOENT,
+			"'%.150s' holds no whole ingest yet: " STOUP_STORE_UNFINISHED_TEXT,
+			store->path);
+	else
+		stoup_error_set(
+			err, -ENOENT, "'%.200s' holds no volumes: is it a store?", store->path);
+	return 1;
+}
+
 void stoup_store_close(struct stoup_store *store)
 {
 	uint32_t i;
@@ -430,13 +472,19 @@ void stoup_store_close(struct stoup_store *store)
 		return;
 	for (i = 0; i < store->volume_cnt; i++)
 		stoup_store_volume_release(store->volumes[i]);
+	for (i = 0; i < store->overlap_cnt; i++)
+		stoup_store_volume_release(store->overlaps[i]);
 	for (i = 0; i < store->fault_cnt; i++)
 		free(store->faults[i].path);
 	for (i = 0; i < store->stale_cnt; i++)
 		free(store->stale[i]);
+	for (i = 0; i < store->unfinished_cnt; i++)
+		free(store->unfinished[i]);
 	free(store->volumes);
 	free(store->faults);
 	free(store->stale);
+	free(store->overlaps);
+	free(store->unfinished);
 	if (store->dir_fd >= 0)
 		close(store->dir_fd);
 	free(store->path);

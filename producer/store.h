@@ -12,13 +12,19 @@
  *  - volumes that an intact volume's superseded list names (their contents live on in that volume);
  *  - volumes of an incomplete batch. The volumes of one ingest share ingest_seq; their ids are
  *    equal but for the last two bytes, which hold batch_idx (little-endian). A batch is complete
- *    when each of its batch_cnt ids is there (intact or damaged) or is superseded;
- *  - damaged volumes: each is refused alone and stands in the list of faults.
+ *    when each of its batch_cnt ids is there (intact or damaged) or is superseded. While its ingest
+ *    runs, or where one of its temporary files proves that it was cut short, such a batch is
+ *    unfinished and no fault: the next ingest removes it;
+ *  - damaged volumes: each is refused alone and stands in the list of faults;
+ *  - of two volumes whose ranges of a series overlap, the later one (ingest_seq, batch_idx): it
+ *    stands in the list of faults, too. No ingest makes such a pair; copying files in does.
  *
  * Order: volumes are sorted by (ingest_seq, batch_idx). The parts of one series (same name and
  * schema hash in several volumes) follow each other by (first_key, last_key, ingest_seq,
  * batch_idx): their key ranges may touch and never overlap, so this is key order
- * (stoup_store_part_cmp).
+ * (stoup_store_part_cmp). Equal keys stand in the order of ingest, because an ingest may begin at
+ * the last key of an older part and may not end at the first key of one: that is refused as an
+ * overlap, and --replace replaces the records of that key.
  *
  * Invariant: a reader sees the old or the new contents of a store, whenever the writer dies.
  *
@@ -41,6 +47,11 @@
 #define STOUP_STORE_TEMP_PREFIX ".tmp-"
 #define STOUP_STORE_NAME_CAP    64u    /* bytes of a volume's file name with the NUL */
 #define STOUP_STORE_BATCH_CAP   65536u /* volumes of one ingest */
+/* What there is to say of a snapshot with unfinished files. */
+#define STOUP_STORE_UNFINISHED_TEXT                                                                \
+	"an ingest is running or was cut short; the next ingest removes what it left"
+/* Two paths, a series and two ranges with the advice. */
+#define STOUP_STORE_FAULT_TEXT_CAP 1024u
 
 /* One volume that is served. Shared by snapshots (refs); ends with its last release. */
 struct stoup_store_volume {
@@ -57,7 +68,8 @@ struct stoup_store_fault {
 	char *path;
 	struct stoup_vol_fault
 		fault; /* region 0: the file could not be opened or is left out whole */
-	char text[STOUP_ERROR_TEXT_CAP]; /* "STORE/NAME: footer at offset 1234: checksum ..." */
+	/* "STORE/NAME: footer at offset 1234: checksum ...; remove NAME and ..." */
+	char text[STOUP_STORE_FAULT_TEXT_CAP];
 };
 
 /* A snapshot of a store. */
@@ -70,13 +82,24 @@ struct stoup_store {
 	uint64_t next_seq;                   /* ingest_seq of the next ingest */
 	struct stoup_store_volume **volumes; /* sorted by (ingest_seq, batch_idx) */
 	struct stoup_store_fault *faults;
-	char **stale; /* names of superseded files, oldest ingest first */
+	char **stale;      /* names of superseded files, oldest ingest first */
+	char **unfinished; /* names of the files of a batch that is not yet, or never will be, whole */
+	uint32_t unfinished_cnt;
+	int writing; /* a writer held the store, or left temporary files */
+	/* Whole volumes that are faults because they overlap served ones: a --replace of all that
+	 * they hold supersedes them. */
+	struct stoup_store_volume **overlaps;
+	uint32_t overlap_cnt;
 };
 
 /* Open the store in directory `path`: parse every volume's index. A damaged volume is a fault of
  * the snapshot, not an error of the call. 0; -ENOENT or -ENOTDIR with a text that says what to do,
  * -EACCES, -EMFILE, -ENOMEM. An empty directory is a store without volumes. */
 int stoup_store_open(const char *path, struct stoup_store **ret, struct stoup_error *err);
+
+/* Whether a snapshot has neither a volume nor a fault: 1 with a text that asks whether the directory
+ * is a store at all, else 0. For commands to whom "nothing found" would look like "all is well". */
+int stoup_store_holds_nothing(const struct stoup_store *store, struct stoup_error *err);
 
 /* Open the same directory again as a new snapshot; volumes that `old` holds (same device, inode,
  * length and modification time) are shared, not parsed again, and their structs stay where they

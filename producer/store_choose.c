@@ -5,6 +5,9 @@
  * older one: when a batch is judged, everything that could supersede its members is known. A batch
  * that is not complete supersedes nothing, so that a crash between two renames leaves the old
  * contents.
+ *
+ * An incomplete batch is no fault while its ingest may still be at work, or where a temporary file
+ * proves that it was cut short: the next ingest sweeps it away.
  */
 #include "producer/store_private.h"
 
@@ -137,8 +140,44 @@ static void leave_out(struct stoup_store_candidate *candidate, int code, const c
 	snprintf(candidate->fault.what, sizeof(candidate->fault.what), "%s", what);
 }
 
+/* Is the batch of `header` being published, or was that cut short? Only the newest ingest can be at
+ * work; a temporary file has the id in its name. */
+static int is_unfinished(
+	const struct stoup_store_traces *traces, const struct stoup_vol_header *header, int newest)
+{
+	size_t prefix = sizeof(STOUP_STORE_TEMP_PREFIX) - 1 + (size_t)2 * ID_PREFIX_LEN, i;
+	char name[STOUP_STORE_NAME_CAP];
+
+	if (newest && traces->locked)
+		return 1;
+	stoup_store_temp_name(header, name);
+	for (i = 0; i < traces->temps.cnt; i++) {
+		if (strncmp(traces->temps.names[i], name, prefix) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* A volume of an incomplete batch. */
+static void leave_out_incomplete(struct stoup_store_candidate *candidate, uint32_t found,
+	const struct stoup_store_traces *traces, int newest)
+{
+	char what[sizeof(candidate->fault.what)];
+
+	if (is_unfinished(traces, &candidate->header, newest)) {
+		candidate->fate = STOUP_STORE_UNFINISHED;
+		return;
+	}
+	snprintf(what, sizeof(what),
+		"left out: its ingest wrote %" PRIu32 " volumes, of which %" PRIu32
+		" are here; bring the others or remove it",
+		candidate->header.batch_cnt, found);
+	leave_out(candidate, -ENODATA, what);
+}
+
+/* group: the candidates of one ingest_seq; newest: no later ingest is there. */
 static void judge_volume(struct stoup_store_candidate *group, size_t group_cnt, size_t at,
-	const struct id_set *superseded)
+	const struct id_set *superseded, const struct stoup_store_traces *traces, int newest)
 {
 	struct stoup_store_candidate *self = &group[at];
 	char what[sizeof(self->fault.what)];
@@ -161,13 +200,8 @@ static void judge_volume(struct stoup_store_candidate *group, size_t group_cnt, 
 	found = self->header.batch_cnt > STOUP_STORE_BATCH_CAP
 	                ? 0
 	                : members_cnt(group, group_cnt, &self->header, superseded);
-	if (found == self->header.batch_cnt)
-		return;
-	snprintf(what, sizeof(what),
-		"left out: its ingest wrote %" PRIu32 " volumes, of which %" PRIu32
-		" are here; bring the others or remove it",
-		self->header.batch_cnt, found);
-	leave_out(self, -ENODATA, what);
+	if (found < self->header.batch_cnt)
+		leave_out_incomplete(self, found, traces, newest);
 }
 
 static int add_superseded(const struct stoup_store_candidate *candidate, struct id_set *superseded)
@@ -184,10 +218,12 @@ static int add_superseded(const struct stoup_store_candidate *candidate, struct 
 	return rc;
 }
 
-int stoup_store_choose(struct stoup_store_candidate *candidates, size_t cnt)
+int stoup_store_choose(struct stoup_store_candidate *candidates, size_t cnt,
+	const struct stoup_store_traces *traces)
 {
 	struct id_set superseded = {0};
 	size_t end, first, i;
+	int newest = 1;
 	int rc = 0;
 
 	if (cnt > 0)
@@ -204,12 +240,13 @@ int stoup_store_choose(struct stoup_store_candidate *candidates, size_t cnt)
 			first--;
 		for (i = first; i < end; i++) {
 			if (candidates[i].volume)
-				judge_volume(
-					&candidates[first], end - first, i - first, &superseded);
+				judge_volume(&candidates[first], end - first, i - first,
+					&superseded, traces, newest);
 		}
+		newest = 0;
 		for (i = first; i < end && rc == 0; i++)
 			rc = add_superseded(&candidates[i], &superseded);
 	}
 	free(superseded.ids);
-	return rc;
+	return rc < 0 ? rc : stoup_store_refuse_overlaps(candidates, cnt);
 }

@@ -3,7 +3,7 @@
  *
  *      directory --list--> names --open, parse--> candidates --choose--> volumes, faults, stale
  *
- * The choice is a function of the candidates alone, without I/O.
+ * The choice is a function of the candidates and the traces of a writer alone, without I/O.
  *
  * Concurrency: plain data of one call.
  */
@@ -18,6 +18,7 @@ enum stoup_store_fate {
 	STOUP_STORE_SERVED,
 	STOUP_STORE_FAULTY,
 	STOUP_STORE_STALE,
+	STOUP_STORE_UNFINISHED,
 };
 
 /* One file of the directory. */
@@ -28,12 +29,20 @@ struct stoup_store_candidate {
 	int identified; /* header below is known (from the file, else from its name) */
 	struct stoup_vol_header header;
 	enum stoup_store_fate fate;
+	int overlaps; /* faulty, because it overlaps another: the volume is whole */
+	char *advice; /* NULL, or what is said in place of fault.what */
 };
 
 /* Sorted list of names. */
 struct stoup_store_names {
 	char **names;
 	size_t cnt;
+};
+
+/* What tells that a batch may be incomplete because its ingest publishes it, or died doing so. */
+struct stoup_store_traces {
+	struct stoup_store_names temps; /* temporary files */
+	int locked;                     /* a writer holds the store */
 };
 
 /* List the directory's volumes (temp = 0) or temporary files (temp = 1), by name. */
@@ -48,7 +57,15 @@ void stoup_store_candidate_fini(struct stoup_store_candidate *candidate);
 
 /* Sort the candidates by (ingest_seq, batch_idx, id, name) and set each one's fate; a volume that
  * is left out whole gets a fault with region 0. 0 or -ENOMEM. */
-int stoup_store_choose(struct stoup_store_candidate *candidates, size_t cnt);
+int stoup_store_choose(struct stoup_store_candidate *candidates, size_t cnt,
+	const struct stoup_store_traces *traces);
+
+/* store_overlap.c: of two served volumes whose ranges of a series overlap, refuse the later one.
+ * `candidates` are sorted. 0 or -ENOMEM. */
+int stoup_store_refuse_overlaps(struct stoup_store_candidate *candidates, size_t cnt);
+
+/* store_write.c: whether a writer (also one of this process) holds the store. */
+int stoup_store_is_locked(int dir_fd);
 
 /* 1 where both belong to one batch: same ingest and ids that differ in the last two bytes only. */
 int stoup_store_same_batch(const struct stoup_vol_header *a, const struct stoup_vol_header *b);

@@ -58,6 +58,19 @@ out_close:
 	return rc;
 }
 
+int stoup_store_is_locked(int dir_fd)
+{
+	struct flock flock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+	int rc, fd = openat(dir_fd, STOUP_STORE_LOCK_NAME,
+			O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0)
+		return 0;
+	rc = fcntl(fd, F_OFD_GETLK, &flock) == 0 && flock.l_type != F_UNLCK;
+	close(fd);
+	return rc;
+}
+
 int stoup_store_lock(const char *path, struct stoup_store_lock *ret, struct stoup_error *err)
 {
 	struct stoup_store_lock lock = {.dir_fd = -1, .lock_fd = -1};

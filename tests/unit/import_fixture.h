@@ -264,31 +264,55 @@ static inline void fx_verify(void)
 	ck_assert_int_eq(stoup_cmd_verify(3, argv), 0);
 }
 
-/* Run a command with its stdout in a file; returns its exit status and the text (static). */
+/* A stream of the process that goes into a file for a while. */
+struct fx_capture {
+	FILE *stream;
+	int fd, saved;
+};
+
+static inline struct fx_capture fx_capture_begin(FILE *stream)
+{
+	struct fx_capture capture = {.stream = stream};
+	char path[400];
+
+	snprintf(path, sizeof(path), "%s/out", fx_root);
+	capture.fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+	ck_assert_int_ge(capture.fd, 0);
+	unlink(path);
+	fflush(stream);
+	capture.saved = dup(fileno(stream));
+	dup2(capture.fd, fileno(stream));
+	return capture;
+}
+
+static inline void fx_capture_end(const struct fx_capture *capture, char *text, size_t cap)
+{
+	ssize_t len;
+
+	fflush(capture->stream);
+	dup2(capture->saved, fileno(capture->stream));
+	close(capture->saved);
+	len = pread(capture->fd, text, cap - 1, 0);
+	close(capture->fd);
+	ck_assert_int_ge(len, 0);
+	text[len] = '\0';
+}
+
+static char fx_stderr[4096]; /* what the last command of fx_run said there */
+
+/* Run a command with its stdout and stderr in files; returns its exit status and the text of stdout
+ * (static). */
 static inline int fx_run(int (*command)(int, char **), char **argv, const char **ret_text)
 {
 	static char text[1 << 20];
-	char path[400];
-	int argc = 0, saved, fd, status;
-	ssize_t len;
+	struct fx_capture out = fx_capture_begin(stdout), said = fx_capture_begin(stderr);
+	int argc = 0, status;
 
 	while (argv[argc])
 		argc++;
-	snprintf(path, sizeof(path), "%s/out", fx_root);
-	fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
-	ck_assert_int_ge(fd, 0);
-	unlink(path);
-	fflush(stdout);
-	saved = dup(STDOUT_FILENO);
-	dup2(fd, STDOUT_FILENO);
 	status = command(argc, argv);
-	fflush(stdout);
-	dup2(saved, STDOUT_FILENO);
-	close(saved);
-	len = pread(fd, text, sizeof(text) - 1, 0);
-	close(fd);
-	ck_assert_int_ge(len, 0);
-	text[len] = '\0';
+	fx_capture_end(&said, fx_stderr, sizeof(fx_stderr));
+	fx_capture_end(&out, text, sizeof(text));
 	*ret_text = text;
 	return status;
 }

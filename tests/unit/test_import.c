@@ -463,7 +463,7 @@ static void check_refused(int64_t first, int64_t last)
 START_TEST(an_overlap_is_refused_and_a_touch_is_not)
 {
 	struct stoup_import_options options = fx_options();
-	static const int64_t keys[] = {50, 100, 100, 200, 200, 300};
+	static const int64_t keys[] = {50, 99, 100, 200, 200, 300};
 	static const uint64_t ids[] = {30, 31, 10, 11, 20, 21};
 
 	ingest_range(&options, "N", 10, 100, 200, 100);
@@ -472,8 +472,11 @@ START_TEST(an_overlap_is_refused_and_a_touch_is_not)
 	check_refused(50, 101);
 	check_refused(199, 300);
 	check_refused(1, 1000);
+	/* At the front: the new 100 would come to stand before the old one. */
+	check_refused(50, 100);
+	check_refused(100, 100);
 	ingest_range(&options, "N", 20, 200, 300, 100);
-	ingest_range(&options, "N", 30, 50, 100, 50);
+	ingest_range(&options, "N", 30, 50, 99, 49);
 	check_series("N", ids, keys, 6);
 	ingest_range(&options, "OTHER", 1, 100, 200, 100);
 }
@@ -543,6 +546,127 @@ START_TEST(replacing_draws_in_the_volumes_between)
 	ck_assert_uint_eq(store->volume_cnt, 1);
 	ck_assert_uint_eq(store->volumes[0]->index->superseded_cnt, 3);
 	stoup_store_close(store);
+	fx_verify();
+}
+END_TEST
+
+/* Flip a bit of the first block of the only volume of ingest 1. */
+static void block_damage(void)
+{
+	struct stoup_store *store = NULL;
+	uint8_t byte;
+	int fd;
+
+	ck_assert_int_eq(stoup_store_open(fx_store, &store, NULL), 0);
+	fd = open(store->volumes[0]->path, O_RDWR);
+	ck_assert_int_eq(pread(fd, &byte, 1, 70), 1);
+	byte ^= 1;
+	ck_assert_int_eq(pwrite(fd, &byte, 1, 70), 1);
+	close(fd);
+	stoup_store_close(store);
+}
+
+START_TEST(a_damaged_block_is_mended_by_replacing_all_that_it_holds)
+{
+	struct stoup_import_options options = fx_options();
+	static const int64_t keys[] = {10, 11, 12};
+	static const uint64_t ids[] = {100, 101, 102};
+	struct stoup_error err = {0};
+	struct stoup_import *import;
+
+	ingest_range(&options, "N", 1, 10, 12, 1);
+	block_damage();
+	options.replace = 1;
+	import = fx_begin(&options);
+	fx_put(import, fx_series(import, "N"), 100, 10);
+	fx_put(import, fx_series(import, "N"), 101, 11);
+	ck_assert_int_lt(stoup_import_finish(import, &err), 0);
+	stoup_import_destroy(import);
+	ck_assert_ptr_nonnull(strstr(err.text, "can not rewrite 00000001-00-"));
+	ck_assert_ptr_nonnull(strstr(err.text, "010Z to 1970-01-01T00:00:00.000000012Z would be "
+					       "lost: ingest this range, too, or remove the"));
+	ingest_range(&options, "N", 100, 10, 12, 1);
+	check_series("N", ids, keys, 3);
+	fx_verify();
+}
+END_TEST
+
+/* Some records of X, and two of Z. */
+static void touching_make(const int64_t *keys, uint64_t first, uint64_t cnt, int64_t z)
+{
+	struct stoup_import_options options = fx_options();
+	struct stoup_import *import = fx_begin(&options);
+
+	for (uint64_t i = first; i < first + cnt; i++)
+		fx_put(import, fx_series(import, "X"), i, keys[i]);
+	fx_put(import, fx_series(import, "Z"), 9000, z);
+	fx_put(import, fx_series(import, "Z"), 9001, z + 1);
+	fx_finish(import);
+}
+
+START_TEST(replacing_keeps_the_order_of_equal_keys_of_parts_that_touch)
+{
+	struct stoup_import_options options = fx_options();
+	static int64_t keys[6001];
+	static uint64_t ids[6001];
+
+	/* X touches at key 5 across volumes 1 and 2, whose Z are the other way round. Volume 2 is met
+	 * by the new range itself, and volume 1 is drawn in by Z only: it comes second. */
+	for (size_t i = 0; i < 6001; i++) {
+		ids[i] = i;
+		keys[i] = i == 0 ? 1 : i == 5999 ? 7 : i == 6000 ? 20 : 5;
+	}
+	touching_make(keys, 0, 3000, 4);
+	touching_make(keys, 3000, 3000, 1);
+	touching_make(keys, 6000, 1, 8);
+	ids[5999] = 7000;
+	ids[6000] = 7001;
+	options.replace = 1;
+	ingest_keys(&options, "X", 7000, &keys[5999], 2);
+	check_series("X", ids, keys, 6001);
+	fx_verify();
+}
+END_TEST
+
+/* Two volumes whose ranges of N overlap: one of this store, one brought from another. */
+static void overlap_make(void)
+{
+	struct stoup_import_options options = fx_options(), other = fx_options();
+	char other_path[400], to[700];
+	struct stoup_store *store = NULL;
+
+	ingest_range(&options, "N", 1, 10, 20, 10);
+	snprintf(other_path, sizeof(other_path), "%s/other", fx_root);
+	other.store_path = other_path;
+	ingest_range(&other, "M", 1, 1, 2, 1);
+	ingest_range(&other, "N", 5, 15, 30, 15);
+	ck_assert_int_eq(stoup_store_open(other_path, &store, NULL), 0);
+	snprintf(to, sizeof(to), "%s/copied.stoup", fx_store);
+	ck_assert_int_eq(rename(store->volumes[1]->path, to), 0);
+	stoup_store_close(store);
+	fx_remove(other_path);
+}
+
+START_TEST(replacing_all_of_an_overlapping_volume_takes_its_place)
+{
+	struct stoup_import_options options = fx_options();
+	static const int64_t keys[] = {10, 20, 30};
+	static const uint64_t ids[] = {100, 101, 102};
+	struct stoup_error err = {0};
+	struct stoup_import *import;
+
+	overlap_make();
+	options.replace = 1;
+	/* The old volume only: without it the copied one would be served and this one refused. */
+	import = fx_begin(&options);
+	fx_put(import, fx_series(import, "N"), 50, 10);
+	fx_put(import, fx_series(import, "N"), 51, 20);
+	ck_assert_int_eq(stoup_import_finish(import, &err), -EEXIST);
+	stoup_import_destroy(import);
+	ck_assert_ptr_nonnull(strstr(err.text, "/copied.stoup overlaps another volume and holds "));
+	ingest_range(&options, "N", 100, 10, 30, 10);
+	check_series("N", ids, keys, 3);
+	ck_assert_int_eq(fx_file_cnt("copied"), 0);
 	fx_verify();
 }
 END_TEST
@@ -659,6 +783,9 @@ int main(void)
 	tcase_add_test(tc, a_single_record_is_not_stored_twice);
 	tcase_add_test(tc, replacing_takes_the_range_and_keeps_the_rest);
 	tcase_add_test(tc, replacing_draws_in_the_volumes_between);
+	tcase_add_test(tc, a_damaged_block_is_mended_by_replacing_all_that_it_holds);
+	tcase_add_test(tc, replacing_keeps_the_order_of_equal_keys_of_parts_that_touch);
+	tcase_add_test(tc, replacing_all_of_an_overlapping_volume_takes_its_place);
 	tcase_add_test(tc, what_a_superseded_volume_superseded_is_inherited);
 	tcase_add_test(tc, replacing_a_kept_order_keeps_what_is_outside);
 	tcase_add_test(tc, names_are_checked);

@@ -50,6 +50,7 @@ struct spec {
 	uint8_t mark; /* the id's first bytes */
 	uint8_t (*superseded)[16];
 	size_t superseded_cnt;
+	int64_t first, last; /* keys of its two records; 0: one record, its key from seq */
 };
 
 static void spec_id(const struct spec *spec, uint8_t id[16])
@@ -72,7 +73,7 @@ static struct stoup_vol_header spec_header(const struct spec *spec)
 	return header;
 }
 
-/* Write a volume with one series "S" of one record under its temporary name. */
+/* Write a volume with one series "S" of one record or two under its temporary name. */
 static struct stoup_vol_header temp_make(
 	const struct stoup_store_lock *lock, const struct spec *spec)
 {
@@ -83,6 +84,8 @@ static struct stoup_vol_header temp_make(
 		.name = "k", .stride = 8, .align = 8, .field_cnt = 1, .fields = &field};
 	struct stoup_volume_file file;
 	int64_t key = (int64_t)spec->seq * 1000 + spec->batch_idx, block, series;
+	int64_t keys[2] = {spec->first ? spec->first : key, spec->last};
+	uint32_t cnt = spec->first ? 2 : 1;
 	int schema_idx;
 	size_t i;
 
@@ -97,15 +100,15 @@ static struct stoup_vol_header temp_make(
 		ck_assert_int_eq(stoup_vol_add_superseded(file.writer, spec->superseded[i]), 0);
 	block = stoup_volume_file_block(&file,
 		&(struct stoup_volume_block){.schema_idx = (uint32_t)schema_idx,
-			.raw_len = 8,
-			.stored_len = 8,
-			.stored = &key,
-			.stored_hash = stoup_vol_hash(&key, 8),
-			.raw_hash = stoup_vol_hash(&key, 8)},
+			.raw_len = cnt * 8,
+			.stored_len = cnt * 8,
+			.stored = keys,
+			.stored_hash = stoup_vol_hash(keys, cnt * 8),
+			.raw_hash = stoup_vol_hash(keys, cnt * 8)},
 		NULL);
 	ck_assert_int_ge(block, 0);
-	ck_assert_int_eq(stoup_vol_add_segment(
-				 file.writer, (uint32_t)series, (uint32_t)block, 0, 1, key, key),
+	ck_assert_int_eq(stoup_vol_add_segment(file.writer, (uint32_t)series, (uint32_t)block, 0,
+				 cnt, keys[0], keys[cnt - 1]),
 		0);
 	ck_assert_int_eq(stoup_volume_file_finish(&file, NULL), 0);
 	return header;
@@ -361,6 +364,8 @@ START_TEST(a_damaged_volume_is_a_fault_alone_with_its_region)
 		ck_assert_str_eq(store->faults[0].path, path);
 		ck_assert_ptr_nonnull(strstr(store->faults[0].text, cases[i].word));
 		ck_assert_ptr_nonnull(strstr(store->faults[0].text, path));
+		ck_assert_ptr_nonnull(strstr(store->faults[0].text, "; remove 0000"));
+		ck_assert_ptr_nonnull(strstr(store->faults[0].text, " and ingest its range again"));
 		stoup_store_close(store);
 		damage(&spec, cases[i].off); /* the same flip mends it */
 	}
@@ -398,6 +403,89 @@ START_TEST(a_copy_of_a_volume_is_not_served_twice)
 	snprintf(copy, sizeof(copy), "%s/copy.stoup", dir_path);
 	ck_assert_int_eq(link(path, copy), 0);
 	check_served("a", 1, 0);
+}
+END_TEST
+
+/* A volume whose series S spans first..last. */
+static void range_make(char mark, uint64_t seq, int64_t first, int64_t last)
+{
+	volume_make(&(struct spec){
+		.seq = seq, .batch_cnt = 1, .mark = (uint8_t)mark, .first = first, .last = last});
+}
+
+START_TEST(of_two_volumes_that_overlap_the_later_is_refused_and_both_are_named)
+{
+	struct stoup_store *store;
+	struct stoup_store_fault *fault;
+
+	range_make('a', 1, 1000000000, 9000000000);
+	range_make('b', 2, 2000000000, 10000000000);
+	check_served("a", 1, 0);
+	store = store_open();
+	fault = &store->faults[0];
+	ck_assert_uint_eq(fault->fault.region, 0);
+	ck_assert_int_eq(fault->fault.code, -EEXIST);
+	ck_assert_ptr_nonnull(strstr(fault->path, "/00000002-00-62626262.stoup"));
+	ck_assert_ptr_nonnull(strstr(fault->text, "/00000002-00-62626262.stoup: left out: it "
+						  "overlaps 00000001-00-61616161.stoup; remove "
+						  "one of them, or ingest the range again with "
+						  "--replace (series S: "));
+	ck_assert_ptr_nonnull(strstr(fault->text, "1970-01-01T00:00:02.000000000Z to "
+						  "1970-01-01T00:00:10.000000000Z, there "
+						  "1970-01-01T00:00:01.000000000Z to "
+						  "1970-01-01T00:00:09.000000000Z)"));
+	ck_assert_uint_eq(store->overlap_cnt, 1);
+	ck_assert_uint_eq(store->overlaps[0]->index->header.id[0], 'b');
+	ck_assert_uint_eq(store->next_seq, 3);
+	stoup_store_close(store);
+}
+END_TEST
+
+START_TEST(what_is_refused_is_in_nobodys_way)
+{
+	range_make('a', 1, 10, 20);
+	range_make('b', 2, 5, 90); /* spans all: refused because of a */
+	range_make('c', 3, 20, 30);
+	range_make('d', 4, 50, 60);
+	range_make('e', 5, 30, 50);
+	range_make('f', 6, 1, 10);
+	range_make('g', 7, 15, 16); /* inside a, whose neighbours it does not meet */
+	range_make('h', 8, 55, 70);
+	check_served("acdef", 3, 0);
+}
+END_TEST
+
+START_TEST(one_single_key_twice_is_an_overlap_but_not_inside_a_batch)
+{
+	range_make('a', 1, 10, 10);
+	range_make('b', 2, 10, 10);
+	range_make('c', 3, 10, 20);
+	check_served("ac", 1, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		volume_make(&(struct spec){.seq = 4,
+			.batch_idx = i,
+			.batch_cnt = 3,
+			.mark = 'd',
+			.first = 20,
+			.last = 20});
+	check_served("acddd", 1, 0);
+}
+END_TEST
+
+START_TEST(a_superseded_volume_overlaps_nothing)
+{
+	uint8_t ids[1][16];
+
+	spec_id(&(struct spec){.mark = 'a'}, ids[0]);
+	range_make('a', 1, 10, 20);
+	volume_make(&(struct spec){.seq = 2,
+		.batch_cnt = 1,
+		.mark = 'b',
+		.superseded = ids,
+		.superseded_cnt = 1,
+		.first = 10,
+		.last = 20});
+	check_served("b", 0, 1);
 }
 END_TEST
 
@@ -601,11 +689,58 @@ START_TEST(a_crash_between_two_renames_is_swept_away)
 			&(struct spec){.seq = 2, .batch_idx = i, .batch_cnt = 2, .mark = 'b'});
 	ck_assert_int_eq(stoup_store_publish(&lock, headers, 1, NULL), 0);
 	stoup_store_unlock(&lock, 0);
-	check_served("a", 1, 0);
+	check_served("a", 0, 0);
+	ck_assert_int_eq(file_cnt("00000002"), 1);
 	sweep();
 	check_served("a", 0, 0);
 	ck_assert_int_eq(file_cnt("00000002"), 0);
 	ck_assert_int_eq(file_cnt(".tmp-"), 0);
+}
+END_TEST
+
+/* A snapshot of a store whose only ingest is not whole: known, and no fault. */
+static void check_unfinished(const char *name)
+{
+	struct stoup_store *store = store_open();
+	struct stoup_error err = {0};
+
+	ck_assert_uint_eq(store->volume_cnt, 0);
+	ck_assert_uint_eq(store->fault_cnt, 0);
+	ck_assert_uint_eq(store->unfinished_cnt, 1);
+	ck_assert_str_eq(store->unfinished[0], name);
+	ck_assert_uint_eq(store->next_seq, 2);
+	ck_assert_int_eq(stoup_store_holds_nothing(store, &err), 1);
+	ck_assert_ptr_nonnull(strstr(err.text, STOUP_STORE_UNFINISHED_TEXT));
+	stoup_store_close(store);
+}
+
+START_TEST(a_publish_that_runs_or_was_cut_short_is_no_fault)
+{
+	struct spec first = {.seq = 1, .batch_cnt = 2, .mark = 'a'};
+	struct spec second = {.seq = 1, .batch_idx = 1, .batch_cnt = 2, .mark = 'a'};
+	struct stoup_vol_header headers[2];
+	struct stoup_store_lock lock;
+	char name[STOUP_STORE_NAME_CAP], temp[STOUP_STORE_NAME_CAP], path[600];
+
+	ck_assert_int_eq(stoup_store_lock(dir_path, &lock, NULL), 0);
+	headers[0] = temp_make(&lock, &first);
+	headers[1] = temp_make(&lock, &second);
+	ck_assert_int_eq(stoup_store_publish(&lock, headers, 1, NULL), 0);
+	stoup_store_name(&headers[0], name);
+	check_unfinished(name); /* it runs */
+	stoup_store_unlock(&lock, 0);
+	check_unfinished(name); /* it died, and its temporary file lies there */
+	stoup_store_temp_name(&headers[1], temp);
+	snprintf(path, sizeof(path), "%s/%s", dir_path, temp);
+	ck_assert_int_eq(unlink(path), 0);
+	check_served("", 1, 0); /* the other half is truly missing */
+	ck_assert_int_eq(stoup_store_lock(dir_path, &lock, NULL), 0);
+	check_unfinished(name); /* it may be that writer's, who has just begun to take it back */
+	/* Not so where it is not the newest ingest. */
+	headers[0] = temp_make(&lock, &(struct spec){.seq = 2, .batch_cnt = 1, .mark = 'b'});
+	ck_assert_int_eq(stoup_store_publish(&lock, headers, 1, NULL), 0);
+	check_served("b", 1, 0);
+	stoup_store_unlock(&lock, 0);
 }
 END_TEST
 
@@ -640,6 +775,10 @@ int main(void)
 	tcase_add_test(tc, a_damaged_volume_is_a_fault_alone_with_its_region);
 	tcase_add_test(tc, empty_and_short_files_directories_and_pipes_are_faults);
 	tcase_add_test(tc, a_copy_of_a_volume_is_not_served_twice);
+	tcase_add_test(tc, of_two_volumes_that_overlap_the_later_is_refused_and_both_are_named);
+	tcase_add_test(tc, what_is_refused_is_in_nobodys_way);
+	tcase_add_test(tc, one_single_key_twice_is_an_overlap_but_not_inside_a_batch);
+	tcase_add_test(tc, a_superseded_volume_overlaps_nothing);
 	tcase_add_test(tc, a_rescan_shares_what_it_knows_and_the_old_snapshot_stays);
 	tcase_add_test(tc, ranges_may_touch_and_not_overlap);
 	tcase_add_test(tc, parts_follow_each_other_by_key_and_then_by_ingest);
@@ -650,6 +789,7 @@ int main(void)
 	tcase_add_test(tc, a_failed_publish_leaves_the_store_as_it_was);
 	tcase_add_test(tc, a_publish_never_overwrites_a_file);
 	tcase_add_test(tc, a_crash_between_two_renames_is_swept_away);
+	tcase_add_test(tc, a_publish_that_runs_or_was_cut_short_is_no_fault);
 	tcase_add_test(tc, ids_are_random_and_end_with_the_first_index);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
