@@ -143,7 +143,7 @@ esac
 
 trap finish EXIT
 packages=(gcc libc6-dev cmake ninja-build pkg-config liburing-dev liblz4-dev libzstd-dev
-	libxxhash-dev libarchive-dev check python3 jq)
+	libxxhash-dev libarchive-dev check python3 jq spin)
 if [ "$quick" -eq 0 ]; then
 	packages+=(clang)
 fi

@@ -308,6 +308,9 @@ static int store_verify(struct verify *verify, const char *path, struct stoup_er
 		volume_verify(verify, store->volumes[i]->path, store->volumes[i]->fd,
 			store->volumes[i]->index);
 	stoup_progress_end(&verify->progress);
+	for (i = 0; i < store->unfinished_cnt && !verify->quiet; i++)
+		fprintf(stderr, "note: %s/%s: %s\n", store->path, store->unfinished[i],
+			STOUP_STORE_UNFINISHED_TEXT);
 	for (i = 0; i < store->stale_cnt && !verify->quiet; i++)
 		printf("%s/%s: superseded, not checked; the next ingest removes it\n", store->path,
 			store->stale[i]);
