@@ -40,8 +40,8 @@ static void step_fence(int order);
 #undef atomic_fetch_or_explicit
 #undef atomic_compare_exchange_strong_explicit
 #undef atomic_thread_fence
-#define STEP_TYPE(p)			      __typeof__((void)0, *(p))
-#define atomic_load_explicit(p, order)	      ((STEP_TYPE(p))step_load((p), sizeof(*(p))))
+#define STEP_TYPE(p)                          __typeof__((void)0, *(p))
+#define atomic_load_explicit(p, order)        ((STEP_TYPE(p))step_load((p), sizeof(*(p))))
 #define atomic_store_explicit(p, v, order)    step_store((p), sizeof(*(p)), (uint64_t)(v), (order))
 #define atomic_exchange_explicit(p, v, order) ((STEP_TYPE(p))step_exchange((p), sizeof(*(p)), (v)))
 #define atomic_fetch_or_explicit(p, v, order) ((STEP_TYPE(p))step_or((p), sizeof(*(p)), (v)))
@@ -55,7 +55,7 @@ static void step_fence(int order);
 #define CONDUCTOR  2
 #define BUFFER_CAP 8
 #define STACK_LEN  65536
-#define ROUNDS	   3 /* leases that a consumer wants, at most */
+#define ROUNDS     3 /* leases that a consumer wants, at most */
 #define SCHEDULES  5000
 #define STEP_CAP   20000 /* of one schedule: more is a livelock */
 
@@ -78,7 +78,7 @@ static struct actor actors[ACTOR_CNT];
 static ucontext_t scheduler;
 static uint32_t now_running;
 static uint64_t random_state;
-static uint32_t laziness;	 /* of this schedule's store buffers: the longer, the stranger */
+static uint32_t laziness;        /* of this schedule's store buffers: the longer, the stranger */
 static uint32_t slow[ACTOR_CNT]; /* of this schedule: an actor that gets few turns */
 static const char *failure;
 
@@ -203,9 +203,9 @@ static struct {
 	int bell;     /* doorbells since the conductor's last look */
 	int woken[2]; /* futex wakes */
 	uint64_t gen;
-	int held_block;		  /* what the buffer holds, or -1 */
-	uint64_t ticket[2];	  /* requests that wait for the buffer */
-	uint32_t ended;		  /* consumers that have had enough */
+	int held_block;           /* what the buffer holds, or -1 */
+	uint64_t ticket[2];       /* requests that wait for the buffer */
+	uint32_t ended;           /* consumers that have had enough */
 	uint32_t grants, granted; /* counted by the consumers, by the conductor */
 	uint32_t timeouts;
 } pool;
