@@ -42,8 +42,8 @@ void stoup_wait_ring(struct stoup *st)
 {
 	const uint64_t one = 1;
 
-	/* EAGAIN: the count is full, which only a consumer that fills its own doorbell brings about; its request is
-	 * then found by the conductor at its next look. */
+	/* EAGAIN: the count is full, which only a consumer that fills its own doorbell brings
+	 * about; its request is then found by the conductor at its next look. */
 	if (write(st->bell_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		return;
 	atomic_fetch_add_explicit(&st->page->doorbell_cnt, 1, memory_order_relaxed);

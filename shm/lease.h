@@ -34,10 +34,10 @@
 
 /* ---- consumer --------------------------------------------------------------------------------- */
 
-/* Try to lease what residency word `residency` names, through the free or idle cell `cell`. Returns the
- * word leased, or 0: a miss, and the cell is 0. No system call, about 3 ns. A starving conductor may have seen
- * the cell of a miss and put the word back: the request that follows rings it; a caller that makes none leaves
- * it to its next look, 10 ms later. */
+/* Try to lease what residency word `residency` names, through the free or idle cell `cell`. Returns
+ * the word leased, or 0: a miss, and the cell is 0. No system call, about 3 ns. A starving conductor
+ * may have seen the cell of a miss and put the word back: the request that follows rings it; a caller
+ * that makes none leaves it to the conductor's next look, 10 ms later. */
 static inline uint64_t stoup_lease_acquire(
 	const _Atomic uint64_t *residency, _Atomic uint64_t *cell)
 {
