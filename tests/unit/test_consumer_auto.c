@@ -67,10 +67,30 @@ static int held(void)
 	return start_cnt(line, sizeof(line)) < (until ? (uint32_t)atoi(until) : UINT32_MAX);
 }
 
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The conductor's turn: a second without a consumer ends it. It runs in the daemon's only thread. */
+static void end_when_idle(struct fake *f)
+{
+	static uint64_t busy_ns;
+	const uint64_t bell = 1, now_ns = monotonic_ns();
+
+	if (busy_ns == 0 || (f->peer_cnt > 0 && f->peers[f->peer_cnt - 1].sock_fd >= 0))
+		busy_ns = now_ns;
+	if (now_ns - busy_ns >= 1000000000)
+		FAKE_MUST(write(f->stop_fd, &bell, 8) == 8);
+}
+
 static int daemon_main(int argc, char **argv)
 {
 	const char *mode = getenv("FAKE_STOUPD"), *pool = argument(argc, argv, "--pool");
-	int ready_fd = atoi(argument(argc, argv, "--ready-fd")), idle = 0;
+	int ready_fd = atoi(argument(argc, argv, "--ready-fd"));
 	sigset_t mask;
 	char *dir;
 
@@ -101,14 +121,11 @@ static int daemon_main(int argc, char **argv)
 	rmdir(fake.dir);
 	snprintf(fake.dir, sizeof(fake.dir), "%s", dir);
 	free(dir);
-	fake_start(&fake, pool);
+	fake.turn = end_when_idle;
+	fake_listen(&fake, pool);
 	dprintf(ready_fd, "ready\n");
 	close(ready_fd);
-	while (idle < 100) {
-		usleep(10000);
-		idle = fake.peer_cnt == 0 || fake.peers[fake.peer_cnt - 1].sock_fd < 0 ? idle + 1
-		                                                                       : 0;
-	}
+	fake_run(&fake);
 	return 0;
 }
 

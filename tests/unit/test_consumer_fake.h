@@ -126,7 +126,7 @@ struct fake {
 	/* Instead of fake_load for a demand; 0 = not now, the hook answers the slot later. */
 	uint64_t (*load)(struct fake *f, struct fake_peer *peer, uint32_t slot_idx,
 		const struct fake_request *r);
-	/* After each turn of the conductor that a doorbell caused. */
+	/* After each turn of the conductor: an event, or a second without one. */
 	void (*turn)(struct fake *f);
 };
 
