@@ -85,7 +85,9 @@ text=$(LD_LIBRARY_PATH=$(dirname -- "$library") "$work/user/by-pkg-config") ||
 	fail "the program built with pkg-config failed"
 [ "$text" = "$(pkg-config --modversion stoup) 8" ] || fail "it printed: $text"
 
-if ! cmake -S "$work/user" -B "$work/user/build" -DCMAKE_PREFIX_PATH="$prefix" \
+# The generator of this build: where Ninja is, make may be absent.
+generator=$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$STOUP_BUILD_DIR/CMakeCache.txt")
+if ! cmake -G "$generator" -S "$work/user" -B "$work/user/build" -DCMAKE_PREFIX_PATH="$prefix" \
 	-DCMAKE_C_COMPILER="$compiler" >"$work/user/log" 2>&1 ||
 	! cmake --build "$work/user/build" >>"$work/user/log" 2>&1; then
 	fail "find_package(stoup): $(cat "$work/user/log")"
