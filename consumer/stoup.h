@@ -37,9 +37,13 @@
  * Threads: a `struct stoup` may be used by all threads. A cursor, a span and a lease belong to one
  * thread at a time.
  *
+ * Restart: when the daemon dies or is stopped, what is held stays readable, and the next call that needs
+ * a block attaches to the daemon that comes after it and goes on at the same record: nothing is lost,
+ * nothing comes twice. Only when none comes within options.reconnect_ns it fails with -EPIPE.
+ *
  * Caveats first: a span is valid until the next call on its cursor (stoup_hold keeps it longer). The
  * memory is read-only: writing to it faults, in the writer alone. After fork() the child must attach
- * anew. A consumer that holds leases and does nothing keeps its buffers from being reused.
+ * anew, unless the parent prepared the fork (stoup_fork_prepare). A consumer that holds leases and does nothing keeps its buffers from being reused.
  *
  * Symbols and layouts here are stable within SOVERSION; structures given by the caller carry their
  * length where they may grow.
@@ -70,10 +74,12 @@ struct stoup_cursor; /* a position in a scan */
 #define STOUP_WAIT_SLEEP 0u /* spin a little, then sleep; the default */
 #define STOUP_WAIT_SPIN  1u /* spin only: for isolated cores */
 
+#define STOUP_NO_RECONNECT 0x1u /* flag: -EPIPE at once when the daemon ends */
+
 struct stoup_options {
 	size_t struct_len;   /* sizeof(struct stoup_options) */
 	uint32_t wait;       /* STOUP_WAIT_* */
-	uint32_t flags;      /* 0 */
+	uint32_t flags;      /* STOUP_NO_RECONNECT, or 0 */
 	uint64_t timeout_ns; /* longest wait of one call; 0 = 30 s */
 	uint64_t spin_ns;    /* of STOUP_WAIT_SLEEP: time to spin before sleeping; 0 = 20 us */
 	uint32_t ahead_cnt;  /* blocks that a cursor has read ahead; 0 = 16, UINT32_MAX = none */
@@ -81,6 +87,7 @@ struct stoup_options {
 	uint64_t pool_len; /* automatic daemon only: bytes of its pool; 0 = its default */
 	const char *
 		daemon; /* automatic daemon only: its path; NULL = $STOUPD, the installed one, $PATH */
+	uint64_t reconnect_ns; /* longest wait for another daemon after one ended; 0 = 30 s */
 };
 
 /* Fill `opt` with the defaults. */
@@ -100,6 +107,13 @@ STOUP_API int stoup_attach(const char *pool, const struct stoup_options *opt, st
 /* Release everything and leave. All cursors must be closed and all leases released: -EBUSY otherwise,
  * and nothing happens. NULL is allowed. Mappings are gone afterwards. */
 STOUP_API int stoup_detach(struct stoup *st);
+
+/* Take the newest snapshot of the store: 1 there is news, 0 there is none, or a negative errno as of
+ * stoup_next. A snapshot is what the store held at one moment; an attachment keeps its own until it asks.
+ * Cursors opened before keep theirs until they are closed; series found before stay valid, their counts
+ * are of the snapshot in which they were found. Nothing that is held moves. Thread-safe. May block up to
+ * options.timeout_ns, or reconnect_ns when the daemon has ended. */
+STOUP_API int stoup_refresh(struct stoup *st, struct stoup_error *err);
 
 /* A series as a consumer sees it: all records of one schema and layout under one name, over all volumes
  * of the snapshot. `name` and `schema` live until stoup_detach. */
@@ -176,9 +190,12 @@ STOUP_API int stoup_scan(struct stoup *st, const struct stoup_series *series,
  * -EDQUOT      this process holds its share of the pool already: release something
  * -EMFILE      all lease cells of this process are in use: likewise
  * -EBUSY       more requests are in flight than the daemon takes; the cursor stays, call again
- * -ESTALE      the volume is no longer served: attach anew
- * -EPIPE       the daemon is dead or was stopped, or the connection is closed, by it or by this process;
- *              spans and leases held stay readable
+ * -ESTALE      the store changed underneath: after a restart the records before the cursor's place are no
+ *              longer the same, or the cursor's snapshot is so old that it is no longer served; the text
+ *              says which. Open a new cursor
+ * -EPIPE       the daemon is dead or was stopped, or the connection is closed, and no other one came within
+ *              options.reconnect_ns (STOUP_NO_RECONNECT: at once); spans and leases held stay readable; the
+ *              cursor stays, call again
  * -ETIME       the daemon lives but is silent (no heartbeat)
  * -EPROTO      the daemon's shared memory is inconsistent
  * -ECHILD      the cursor belongs to a parent process
@@ -220,12 +237,48 @@ struct stoup_stats {
 	uint64_t record_cnt;              /* records in the spans handed out */
 	uint64_t doorbell_cnt;            /* system calls to wake the daemon */
 	uint64_t lease_cnt, leased_bytes; /* held now */
+	uint64_t reconnect_cnt;           /* daemons that this attachment went on to */
 };
 STOUP_API int stoup_stats(struct stoup *st, struct stoup_stats *ret);
 
 /* Is the pool alive? 0; -EPIPE the daemon is dead or stopped, or the connection closed; -ETIME silent;
  * -ECHILD after a fork. Thread-safe. */
 STOUP_API int stoup_health(struct stoup *st, struct stoup_error *err);
+
+/* Fork with leases. A child of fork() shares the mapping of the data but holds nothing: the daemon does
+ * not know it, and what its parent releases is reused under its eyes. With these three calls it inherits
+ * the leases as well:
+ *
+ *      struct stoup_fork fork_state;
+ *      pid_t pid;
+ *
+ *      if (stoup_fork_prepare(st, &fork_state, &err) < 0)   // the daemon copies this process's leases
+ *              die(err.text);
+ *      pid = fork();
+ *      if (pid == 0)
+ *              rc = stoup_fork_child(&fork_state, &err);    // 0: cursors, spans, leases are its own now
+ *      else
+ *              stoup_fork_parent(&fork_state, pid > 0);     // also when fork failed: pid > 0 is 0
+ *
+ * Between prepare and parent or child, other threads that use `st` wait. In the child, cursors that other
+ * threads of the parent were using can only be closed. A child that does not call stoup_fork_child must
+ * not touch inherited spans; its handles return -ECHILD. The copy waits 10 s for its child. */
+struct stoup_fork {
+	struct stoup *client; /* private, like the rest */
+	uint64_t ticket;
+	uint64_t zero[2];
+};
+
+/* 0; -EUSERS no free place for another consumer; -EPIPE, -ETIME, -ETIMEDOUT as of stoup_next; -EMFILE;
+ * -ECHILD. Nothing is held on failure. */
+STOUP_API int stoup_fork_prepare(struct stoup *st, struct stoup_fork *ret, struct stoup_error *err);
+
+/* In the parent. `forked` 0: the fork failed, the copy is given up. Returns 0. */
+STOUP_API int stoup_fork_parent(struct stoup_fork *fork_state, int forked);
+
+/* In the child, before anything else is done with the attachment. 0; a negative errno: nothing is held,
+ * inherited spans must not be touched, and all handles return -ECHILD. */
+STOUP_API int stoup_fork_child(struct stoup_fork *fork_state, struct stoup_error *err);
 
 /* Version of the library, "MAJOR.MINOR.PATCH". */
 STOUP_API const char *stoup_version(void);

@@ -5,6 +5,8 @@
  *      load.c     queue -> room -> read -> decode -> publish  evict.c    clear, fence, scan, claims
  *      volume.c   catalogs and residency of each volume       publish.c  what monitors see
  *      conductor.c the loop: take, pump, last look, sleep     daemon.c   start, objects, stop
+ *      rescan.c   snapshots: volumes come and go              fork.c     leases copied for a child
+ *      access.c   who may attach, who may look
  *
  *      a request's way:
  *      slot (consumer) --take--> waiter --+--> resident: grant
@@ -42,9 +44,25 @@
 #define STOUP_PENDING_CAP 64u /* connections that have not said hello yet */
 #define STOUP_AHEAD_QUEUE_CAP                                                                      \
 	512u /* loads that wait without a waiter: bounds what cursors may pile up */
-#define STOUP_IDX_NONE  UINT32_MAX
-#define STOUP_POOL_PART 4u /* a block may fill at most 1/4 of the pool: three others stay usable */
-#define STOUP_STOP_NS   INT64_C(1500000000) /* SIGTERM to exit: within 2 s with what comes after */
+#define STOUP_IDX_NONE UINT32_MAX
+#define STOUP_ACCESS_CAP                                                                           \
+	16u /* --allow-user, --allow-group, --monitor-user, --monitor-group: each */
+#define STOUP_SNAPSHOT_CAP 8u /* snapshots that are served; consumers of older ones get ESTALE */
+#define STOUP_FORK_NS      UINT64_C(10000000000) /* a child must come for its leases by then */
+#define STOUP_POOL_PART    4u /* a block may fill at most 1/4 of the pool: three others stay usable */
+#define STOUP_STOP_NS      INT64_C(1500000000) /* SIGTERM to exit: within 2 s with what comes after */
+
+/* Who, besides root and the daemon's own user. Ids, not names: resolved once, at the command line. */
+struct stoup_access_list {
+	uint32_t uids[STOUP_ACCESS_CAP], gids[STOUP_ACCESS_CAP];
+	uint32_t uid_cnt, gid_cnt;
+};
+
+struct stoup_access {
+	struct stoup_access_list attach;  /* may lease, and look */
+	struct stoup_access_list monitor; /* may look: the control object alone */
+	uint32_t socket_mode;             /* 0 = the narrowest that lets all of the above connect */
+};
 
 struct stoup_daemon_options {
 	const char *store_path[STOUP_STORE_CAP];
@@ -56,7 +74,12 @@ struct stoup_daemon_options {
 	uint32_t decode_threads;  /* 0 = cores - 1, at least 1 */
 	uint64_t lease_bytes_cap; /* 0 = a quarter of the pool */
 	uint64_t request_timeout_ns;
-	const char *group; /* name of the group that may attach, or NULL */
+	uint32_t request_cap; /* requests that one consumer may have in flight */
+	uint64_t takeover_ns; /* wait so long for memory that a killed daemon's pool still has */
+	int mlock;            /* lock the data region in memory */
+	int watch;            /* rescan the stores when inotify tells of a change */
+	const char *group;    /* name of the group that may attach, or NULL */
+	struct stoup_access access;
 	struct stoup_reader_options reader;
 	int automatic; /* end `linger_ns` after the last consumer */
 	uint64_t linger_ns;
@@ -64,9 +87,18 @@ struct stoup_daemon_options {
 	int quiet;
 };
 
-/* One volume that is served. */
+/* One volume: of the newest snapshot, or retired and used by an older one, or an empty place.
+ *
+ *      (empty) --rescan finds it: born_seq--> served --rescan misses it: retired_seq--> retired
+ *         ^                                                                                |
+ *         +-- nothing of it is resident, loading or leased <-- closed: no snapshot in use has it
+ *
+ * Snapshot S is the volumes with born_seq <= S, and retired_seq 0 or above S. A place keeps its index
+ * as long as anybody may name it. */
 struct stoup_volume {
-	struct stoup_store_volume *file;
+	struct stoup_store_volume *file; /* acquired; NULL: an empty place */
+	uint64_t born_seq, retired_seq;  /* retired_seq 0: in the newest snapshot */
+	int closed; /* takes no requests any more; its buffers are on their way out */
 	struct stoup_region catalog; /* read-write here, ro_fd for consumers */
 	_Atomic uint64_t *residency;
 	uint32_t *load_idx; /* per block: its load under way, or STOUP_IDX_NONE */
@@ -118,6 +150,9 @@ struct stoup_consumer {
 	uint32_t pid, uid;
 	int sock_fd, pid_fd, bell_fd;
 	uint64_t attach_no, attach_ns;
+	uint64_t snapshot_seq; /* the newest that it was given; the oldest in use is in its page */
+	uint64_t fork_ticket;  /* STOUP_CONSUMER_TICKET: what the child must show */
+	uint64_t fork_until_ns;
 	struct stoup_region page;
 	uint64_t *seen; /* last value of each cell, to feed changes to the ring */
 	uint32_t waiting_cnt;
@@ -151,7 +186,11 @@ struct stoup_daemon {
 	struct stoup_control_buffer *table;
 
 	struct stoup_volume *volumes;
-	uint32_t volume_cnt;
+	uint32_t volume_cnt; /* places that were ever used: indexes are below it */
+	uint32_t volume_cap;
+	uint64_t snapshot_seq;  /* the newest snapshot; begins with 1 */
+	int watch_fd;           /* inotify; -1: not watched */
+	uint64_t rescan_due_ns; /* 0 = none is wanted */
 	uint32_t block_len_min; /* shortest decoded block of the stores; 0: there is none */
 	uint32_t block_len_max; /* longest decoded block of the stores */
 
@@ -237,6 +276,34 @@ int stoup_volumes_changed(const struct stoup_daemon *d);  /* was something inges
 void stoup_volumes_fini(struct stoup_daemon *d);
 uint64_t stoup_volumes_raw_len(const struct stoup_daemon *d);
 
+/* ---- rescan.c --------------------------------------------------------------------------------- */
+
+/* Watch the stores' directories; a machine that can not is served by SIGHUP alone, and the log says so. */
+void stoup_rescan_watch(struct stoup_daemon *d);
+void stoup_rescan_ask(struct stoup_daemon *d);   /* SIGHUP: at the next turn */
+void stoup_rescan_event(struct stoup_daemon *d); /* the inotify descriptor is readable */
+/* Rescan when it is due; retire, close and empty places that nobody uses any more. */
+void stoup_rescan_tick(struct stoup_daemon *d);
+void stoup_rescan_fini(struct stoup_daemon *d);
+/* Volumes of snapshot `seq`, in the order of their places: how many, and the first one at or behind
+ * place `from` (STOUP_IDX_NONE: no more). */
+uint32_t stoup_snapshot_cnt(const struct stoup_daemon *d, uint64_t seq);
+uint32_t stoup_snapshot_next(const struct stoup_daemon *d, uint64_t seq, uint32_t from);
+
+/* ---- access.c --------------------------------------------------------------------------------- */
+
+/* May the peer of a socket attach (or, as a monitor, look)? 0, or -EACCES with a text that says who may. */
+struct ucred;
+int stoup_access_check(const struct stoup_daemon *d, int sock_fd, const struct ucred *cred,
+	int monitor, struct stoup_error *err);
+
+/* ---- fork.c ----------------------------------------------------------------------------------- */
+
+/* Copy the leases of consumer idx to a page of their own, for a child. 0 with *ret_ticket (never 0). */
+int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint64_t *ret_ticket);
+/* The copy that waits under a ticket, for the child that shows it or for giving it up; STOUP_IDX_NONE. */
+uint32_t stoup_fork_find(const struct stoup_daemon *d, uint64_t ticket);
+
 /* ---- attach.c --------------------------------------------------------------------------------- */
 
 int stoup_attach_listen(struct stoup_daemon *d, struct stoup_error *err);
@@ -314,7 +381,8 @@ enum {
 	STOUP_TAG_PID,
 	STOUP_TAG_BELL,
 	STOUP_TAG_READER,
-	STOUP_TAG_DECODE
+	STOUP_TAG_DECODE,
+	STOUP_TAG_WATCH
 };
 
 /* Begin the orderly stop. */

@@ -40,17 +40,21 @@ static const uint64_t layout[] = {
 	offsetof(struct stoup_control, lease_bytes_cap),
 	offsetof(struct stoup_control, counter_off),
 	offsetof(struct stoup_control, request_timeout_ns),
+	offsetof(struct stoup_control, page_len),
+	offsetof(struct stoup_control, request_cap),
 	offsetof(struct stoup_control, state),
 	offsetof(struct stoup_control, asleep),
 	offsetof(struct stoup_control, starving),
 	sizeof(struct stoup_control_buffer),
 	sizeof(struct stoup_control_consumer),
 	sizeof(struct stoup_control_volume),
+	offsetof(struct stoup_control_volume, retired_seq),
 	sizeof(struct stoup_control_counter),
 	sizeof(struct stoup_control_error),
 	sizeof(struct stoup_wire_hello),
 	sizeof(struct stoup_wire_reply),
 	sizeof(struct stoup_wire_volumes),
+	sizeof(struct stoup_wire_fork),
 };
 
 uint64_t stoup_abi_fingerprint(void)

@@ -56,6 +56,7 @@ struct stoup_control_buffer {   /* conductor writes; a lease holder may rely on 
 #define STOUP_CONSUMER_NONE     0u
 #define STOUP_CONSUMER_ATTACHED 1u
 #define STOUP_CONSUMER_DEAF     2u /* hung up, but its process lives and may hold the page */
+#define STOUP_CONSUMER_TICKET   3u /* leases copied for a child that has not come for them yet */
 
 struct stoup_control_consumer { /* conductor writes, from its looks at the page */
 	_Atomic uint32_t state; /* STOUP_CONSUMER_* */
@@ -81,7 +82,9 @@ struct stoup_control_volume {
 	uint64_t record_cnt, raw_len, stored_len;
 	uint64_t catalog_len; /* bytes of its catalog object */
 	uint8_t id[16];
-	uint8_t zero[128 - 64];
+	_Atomic uint64_t born_seq;    /* the first snapshot that has it */
+	_Atomic uint64_t retired_seq; /* the first one that no longer has it; 0 = none yet */
+	uint8_t zero[128 - 80];
 	char path[128]; /* the end of it when it is longer */
 };
 
@@ -129,10 +132,15 @@ struct stoup_control {
 	uint64_t huge_len;       /* bytes of the data region in 2 MiB pages after the collapse */
 	char huge_reason[96];    /* why not all */
 	char version[32];        /* of the daemon */
-	uint8_t pad0[1024 - 832];
+	uint64_t page_len;       /* bytes of the pages of the data region that were asked for */
+	uint64_t locked_len;     /* bytes that are locked in memory; 0 = none */
+	char lock_reason[64];    /* why not all, where --mlock was given; else empty */
+	uint32_t request_cap;    /* requests that one consumer may have in flight */
+	uint32_t zero;
+	uint8_t pad0[1024 - 920];
 	/* live words, each on its own pair of lines: consumers load `asleep` and `starving` */
 	_Atomic uint32_t state;        /* STOUP_STATE_* */
-	_Atomic uint32_t volume_cnt;   /* volumes [0, volume_cnt) are described */
+	_Atomic uint32_t volume_cnt;   /* entries [0, volume_cnt) have been used */
 	_Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, at least once a second while RUNNING */
 	_Atomic uint64_t snapshot_seq; /* grows with each rescan that changed something */
 	uint8_t pad1[STOUP_APART_LEN - 24];

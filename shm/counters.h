@@ -54,6 +54,18 @@
 	X(FREE_BYTES,      "free_bytes",        "bytes",    G, "Bytes of the pool that hold nothing.") \
 	X(LARGEST_FREE,    "largest_free",      "bytes",    G, "Longest free run.") \
 	X(UNREAD_BYTES,    "unread_bytes",      "bytes",    G, "Bytes read ahead and not used yet.") \
+	X(LIMIT_CELLS,     "limit_cells",       "times",    G, "Times that consumers attached now had no free lease cell (--cells).") \
+	X(LIMIT_BYTES,     "limit_bytes",       "times",    G, "Times that consumers attached now held their share of the pool (--lease-bytes).") \
+	X(LIMIT_REQUESTS,  "limit_requests",    "times",    C, "Requests beyond what one consumer may have in flight (--requests).") \
+	X(LIMIT_CONSUMERS, "limit_consumers",   "times",    C, "Attach attempts when all places were taken (--consumers).") \
+	X(MONITORS,        "monitors",          "monitors", C, "Monitors that were given the control object.") \
+	X(FORKS,           "forks",             "consumers", C, "Lease sets copied for a child before a fork.") \
+	X(FORKS_EXPIRED,   "forks_expired",     "consumers", C, "Of those: given up, or not asked for in time.") \
+	X(SNAPSHOT,        "snapshot",          "snapshot", G, "Number of the snapshot that new consumers get.") \
+	X(RESCANS,         "rescans",           "rescans",  C, "Rescans of the stores (SIGHUP, or a change that inotify told).") \
+	X(RESCANS_FAILED,  "rescans_failed",    "rescans",  C, "Rescans that could not read a store; what was served is served on.") \
+	X(VOLUMES_RETIRED, "volumes_retired",   "volumes",  G, "Volumes that the newest snapshot no longer has and an older one still uses.") \
+	X(STALE,           "stale",             "requests", C, "Requests for a volume that is no longer served (ESTALE).") \
 	X(VOLUMES,         "volumes",           "volumes",  G, "Volumes served.") \
 	X(VOLUMES_REFUSED, "volumes_refused",   "volumes",  G, "Volumes refused because they are damaged or of another version.") \
 	X(WAKEUPS,         "wakeups",           "times",    C, "Times that the conductor woke up.") \

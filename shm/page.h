@@ -86,7 +86,11 @@ struct stoup_page {
 	_Atomic uint64_t wait_ns;      /* spent waiting for grants */
 	_Atomic uint64_t record_cnt;   /* records handed out in spans */
 	_Atomic uint64_t doorbell_cnt; /* system calls to wake the conductor */
-	uint8_t pad2[2 * STOUP_APART_LEN - 48];
+	/* times that this process met one of its limits */
+	_Atomic uint64_t cells_refused_cnt;    /* no free lease cell */
+	_Atomic uint64_t bytes_refused_cnt;    /* its share of the pool is held */
+	_Atomic uint64_t requests_refused_cnt; /* no free request slot */
+	uint8_t pad2[2 * STOUP_APART_LEN - 72];
 	/* both */
 	_Atomic uint64_t pending; /* bit s: slot s holds a new request */
 	uint8_t pad3[4 * STOUP_APART_LEN - 8];

@@ -7,6 +7,16 @@
  *         | -- volumes first ----------> |   only when there are more volumes; one question at a time
  *         | <- volumes + descriptors --- |
  *         |            ...               |   the socket stays open: its hang-up tells of an end
+ *         | -- fork -------------------> |   before a fork: copy my leases, for a child
+ *         | <- fork + ticket ----------- |   the copy holds them from now on
+ *
+ *      child                            daemon
+ *         | -- hello with the ticket --> |   whoever knows it gets the copy, once
+ *         | <- reply + descriptors ----- |   control, data, page, doorbell; no volumes: they are inherited
+ *
+ *      monitor                          daemon
+ *         | -- hello, MONITOR ---------> |
+ *         | <- reply + descriptor ------ |   control alone; the daemon hangs up: a monitor holds nothing
  *
  * Invariant: a message of another length than its structure, or without the magic, is refused.
  * The daemon never blocks on the socket; a hello must come within STOUP_HELLO_TIMEOUT_NS.
@@ -21,6 +31,14 @@
 #define STOUP_WIRE_HELLO   1u
 #define STOUP_WIRE_REPLY   2u
 #define STOUP_WIRE_VOLUMES 3u /* both ways */
+#define STOUP_WIRE_FORK    4u /* both ways */
+
+/* Flags of a hello. */
+#define STOUP_HELLO_MONITOR 0x1u /* wants to look, not to lease: the control object alone */
+#define STOUP_HELLO_CHILD   0x2u /* `ticket` is what the parent got before the fork */
+
+/* Flags of a question for volumes. */
+#define STOUP_VOLUMES_NEWEST 0x1u /* move this consumer to the newest snapshot first */
 
 #define STOUP_WIRE_FD_CONTROL  0u
 #define STOUP_WIRE_FD_DATA     1u
@@ -38,8 +56,9 @@ struct stoup_wire_hello {
 	uint64_t magic; /* STOUP_HELLO_MAGIC */
 	uint32_t kind;  /* STOUP_WIRE_HELLO */
 	uint32_t abi_major, abi_minor;
-	uint32_t flags;       /* 0 */
+	uint32_t flags;       /* STOUP_HELLO_* */
 	uint64_t fingerprint; /* stoup_abi_fingerprint() */
+	uint64_t ticket;      /* of STOUP_HELLO_CHILD; else 0 */
 };
 
 struct stoup_wire_reply {
@@ -52,8 +71,9 @@ struct stoup_wire_reply {
 	uint64_t attach_no;
 	uint32_t consumer_idx;
 	uint32_t volume_cnt;  /* volumes of the snapshot, all in all */
-	uint32_t volume_here; /* descriptors of volumes 0 .. volume_here in this message */
+	uint32_t volume_here; /* descriptors of its first volumes in this message */
 	uint32_t zero;
+	uint64_t snapshot_seq; /* of the snapshot that the volumes make up */
 	char text[STOUP_ERROR_TEXT_CAP];
 };
 
@@ -61,10 +81,20 @@ struct stoup_wire_volumes {
 	uint64_t magic;
 	uint32_t kind; /* STOUP_WIRE_VOLUMES */
 	int32_t error;
-	uint32_t first; /* asked: from this volume on; answered: the first one in the message */
-	uint32_t cnt;   /* answered: descriptors in this message; 0 = there are no more */
-	uint32_t volume_cnt; /* answered: volumes now */
-	uint32_t zero;
+	uint32_t
+		first; /* asked: from this one of the snapshot on, counted from 0; answered: the same */
+	uint32_t cnt;        /* answered: descriptors in this message; 0 = there are no more */
+	uint32_t volume_cnt; /* answered: volumes of the snapshot */
+	uint32_t flags;      /* asked: STOUP_VOLUMES_* */
+	uint64_t
+		snapshot_seq; /* answered: the snapshot; it changes only when NEWEST is asked for */
+};
+
+struct stoup_wire_fork {
+	uint64_t magic;
+	uint32_t kind;   /* STOUP_WIRE_FORK */
+	int32_t error;   /* answered: 0, or why not */
+	uint64_t ticket; /* asked: 0 = make a copy, else give that copy up; answered: the ticket */
 };
 
 /* Send one packet with descriptors (fd_cnt may be 0). 0 or a negative errno; never raises SIGPIPE. */
@@ -83,8 +113,9 @@ int stoup_runtime_dir(uint32_t idx, char *dst, size_t cap);
 /* A pool's name: 1 to 48 of [A-Za-z0-9_.-], not beginning with '.' or '-'. 0 or -EINVAL with text. */
 int stoup_pool_name_valid(const char *name, struct stoup_error *err);
 
-_Static_assert(sizeof(struct stoup_wire_hello) == 32, "hello");
-_Static_assert(sizeof(struct stoup_wire_reply) == 328, "reply");
-_Static_assert(sizeof(struct stoup_wire_volumes) == 32, "volumes");
+_Static_assert(sizeof(struct stoup_wire_hello) == 40, "hello");
+_Static_assert(sizeof(struct stoup_wire_reply) == 336, "reply");
+_Static_assert(sizeof(struct stoup_wire_volumes) == 40, "volumes");
+_Static_assert(sizeof(struct stoup_wire_fork) == 24, "fork");
 
 #endif
