@@ -7,7 +7,7 @@
  *   --wait         after the scan: print "scanned", wait for standard input to end, then read all held
  *                  spans again and print the sums
  *   --write        try to write the first byte of the first span: the kernel must kill this process
- *   --passes N     scan N times
+ *   --passes N     scan N times; SIGTERM makes the present one the last
  *   --pause US     sleep after each span
  *   --from NS, --to NS   the range
  *   --timeout MS   longest wait of one stoup_next
@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,14 @@ static uint64_t held_sum(const struct worker *w)
 	return sum;
 }
 
+static volatile sig_atomic_t last_pass;
+
+static void end_after_this_pass(int sig)
+{
+	(void)sig;
+	last_pass = 1;
+}
+
 static int work(struct worker *w, struct stoup *st, const struct stoup_series *series)
 {
 	struct stoup_error err = {0};
@@ -203,7 +212,7 @@ static int work(struct worker *w, struct stoup *st, const struct stoup_series *s
 	uint64_t before;
 	int rc = 0;
 
-	for (long pass = 0; pass < w->passes && rc == 0; pass++) {
+	for (long pass = 0; pass < w->passes && rc == 0 && !last_pass; pass++) {
 		rc = stoup_scan(st, series, &w->range, &cur, &err);
 		if (rc < 0) {
 			report(st, w, rc, err.text);
@@ -304,6 +313,7 @@ int main(int argc, char **argv)
 	struct stoup *st = NULL;
 	int which, rc;
 
+	signal(SIGTERM, end_after_this_pass);
 	while ((which = getopt_long(argc, argv, "", options, NULL)) != -1)
 		set_option(&w, which);
 	if (optind != argc - 2 || w.hold_cnt > HOLD_CAP || w.roll_cnt > HOLD_CAP)
