@@ -107,7 +107,7 @@ static void listen_watch(struct stoup_daemon *d, int on)
 static void pending_end(struct stoup_daemon *d, uint32_t slot)
 {
 	epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, d->pending[slot].fd, NULL);
-	stoup_chores_close(d->chores, d->pending[slot].fd);
+	stoup_chores_close(d->closer, d->pending[slot].fd);
 	d->pending[slot].fd = -1;
 }
 
@@ -152,7 +152,7 @@ static void accept_all(struct stoup_daemon *d)
 		d->pending[slot].since_ns = d->now_ns;
 		if (stoup_epoll_add(d, fd, EPOLLIN | EPOLLRDHUP, STOUP_TAG(STOUP_TAG_HELLO, slot)) <
 			0) {
-			stoup_chores_close(d->chores, fd);
+			stoup_chores_close(d->closer, fd);
 			d->pending[slot].fd = -1;
 		}
 	}
@@ -310,7 +310,7 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 	/* Hung up without a word: the library takes that for an ending daemon and starts the next. */
 	if (rc == 0 && !monitor && d->opt.automatic && stoup_attach_cnt(d) == 0 &&
 		stoup_volumes_changed(d)) {
-		stoup_chores_close(d->chores, fd);
+		stoup_chores_close(d->closer, fd);
 		stoup_daemon_end(d, "the store has changed");
 		return;
 	}
@@ -323,7 +323,7 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 	if (rc < 0)
 		refuse(d, fd, &err);
 	if (rc < 0 || monitor)
-		stoup_chores_close(d->chores, fd);
+		stoup_chores_close(d->closer, fd);
 }
 
 /* ---- messages after the hello ----------------------------------------------------------------- */
@@ -425,7 +425,7 @@ void stoup_attach_fini(struct stoup_daemon *d)
 	if (d->listen_fd >= 0) {
 		/* Connections that nobody accepted are closed with it. */
 		unlink(d->sock_path);
-		stoup_chores_close(d->chores, d->listen_fd);
+		stoup_chores_close(d->closer, d->listen_fd);
 		d->listen_fd = -1;
 	}
 }

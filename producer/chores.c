@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -166,6 +167,8 @@ void stoup_chores_close(struct stoup_chores *c, int fd)
 {
 	struct chore chore = {.fd = fd};
 
+	/* The peer learns it at once, whatever the closing waits for. */
+	shutdown(fd, SHUT_RDWR);
 	pthread_mutex_lock(&c->mutex);
 	push(c, &chore);
 	pthread_mutex_unlock(&c->mutex);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chores.h - what could make the conductor wait for somebody else, done by a thread of its own.
  *
- *      conductor --close(fd)--> queue --> chore thread: close
- *                --look(pid)--> queue --> chore thread: /proc/PID/maps --> answer, read at a later tick
+ *      conductor --close(fd)--> queue --> thread: close
+ *                --look(pid)--> queue --> thread: /proc/PID/maps --> answer, read at a later tick
  *
  * A consumer's socket may hold, unread, descriptors that its peer sent: closing it lets go of them, and
  * letting go of a file of a hostile FUSE server, or of a TCP socket that lingers, waits. Reading a process's
- * memory map waits for whoever holds its lock. Neither may stop the pool.
+ * memory map waits for whoever holds its lock. Neither may stop the pool,
+ * nor each other: the daemon has one of these for closing and one for looking.
  *
  * Invariant: no function here waits for the thread, except destroy, and that not for long.
  *
@@ -27,7 +28,7 @@ int stoup_chores_create(uint32_t look_cap, uint32_t daemon_pid, struct stoup_cho
 /* Accepts NULL. A thread that is stuck is left behind: the process ends anyway. */
 void stoup_chores_destroy(struct stoup_chores *chores);
 
-/* Close a descriptor, soon. */
+/* Shut a socket down now, and close it soon. */
 void stoup_chores_close(struct stoup_chores *chores, int fd);
 
 /* Ask whether process `pid` still maps the page of attachment attach_no at place idx. */

@@ -292,7 +292,9 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 			return stoup_error_set(
 				err, -ENOMEM, "out of memory for the tables of the pool");
 	}
-	rc = stoup_chores_create(d->opt.consumer_cap, d->control->daemon_pid, &d->chores);
+	rc = stoup_chores_create(d->opt.consumer_cap, d->control->daemon_pid, &d->closer);
+	if (rc == 0)
+		rc = stoup_chores_create(d->opt.consumer_cap, d->control->daemon_pid, &d->looker);
 	if (rc < 0)
 		return stoup_error_set(err, rc, "a thread could not be started: %s", strerror(-rc));
 	rc = stoup_ring_create(&config, &d->ring);
@@ -445,7 +447,8 @@ static void stop(struct stoup_daemon *d)
 	stoup_reader_destroy(d->reader);
 	stoup_decode_destroy(d->decode);
 	stoup_attach_fini(d);
-	stoup_chores_destroy(d->chores);
+	stoup_chores_destroy(d->closer);
+	stoup_chores_destroy(d->looker);
 	stoup_staging_destroy(d->staging);
 	stoup_volumes_fini(d);
 	stoup_ring_destroy(d->ring);

@@ -214,7 +214,8 @@ struct stoup_daemon {
 
 	struct stoup_consumer *consumers;
 	struct stoup_pending pending[STOUP_PENDING_CAP];
-	struct stoup_chores *chores;
+	struct stoup_chores *closer,
+		*looker; /* apart: one that is stuck must not hold up the other */
 	uint64_t attach_seq;
 	int listen_off;
 

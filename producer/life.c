@@ -104,7 +104,7 @@ static void socket_end(struct stoup_daemon *d, int *fd)
 	if (*fd < 0)
 		return;
 	epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, *fd, NULL);
-	stoup_chores_close(d->chores, *fd);
+	stoup_chores_close(d->closer, *fd);
 	*fd = -1;
 }
 
@@ -303,7 +303,7 @@ static void deaf_look(struct stoup_daemon *d, uint32_t idx)
 		return;
 	}
 	if (c->deaf_asked) {
-		mapped = stoup_chores_looked(d->chores, idx, c->attach_no);
+		mapped = stoup_chores_looked(d->looker, idx, c->attach_no);
 		if (mapped == -EAGAIN)
 			return;
 		c->deaf_asked = 0;
@@ -318,7 +318,7 @@ static void deaf_look(struct stoup_daemon *d, uint32_t idx)
 	if (c->deaf_wait_ns < DEAF_WAIT_CAP_NS)
 		c->deaf_wait_ns *= 2;
 	c->deaf_look_ns = d->now_ns + c->deaf_wait_ns;
-	stoup_chores_look(d->chores, idx, c->pid, c->attach_no);
+	stoup_chores_look(d->looker, idx, c->pid, c->attach_no);
 	c->deaf_asked = 1;
 }
 
