@@ -71,6 +71,7 @@ static void tick(struct stoup_daemon *d)
 
 	stoup_publish(d);
 	stoup_attach_tick(d);
+	stoup_name_tick(d);
 	d->tick_ns = d->now_ns + (cnt > 0 ? TICK_NS : TICK_IDLE_NS);
 	if (cnt > 0)
 		d->idle_since_ns = 0;
