@@ -264,6 +264,7 @@ int main(int argc, char **argv)
 		.cell_cap = STOUP_CELL_CAP,
 		.request_timeout_ns = REQUEST_TIMEOUT_NS,
 		.linger_ns = LINGER_NS,
+		.watch = 1,
 		.ready_fd = -1};
 	struct stoup_error err = {0};
 	int rc;
