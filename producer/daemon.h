@@ -198,11 +198,12 @@ struct stoup_daemon {
 	struct stoup_volume *volumes;
 	uint32_t volume_cnt; /* places that were ever used: indexes are below it */
 	uint32_t volume_cap;
-	uint64_t snapshot_seq;        /* the newest snapshot; begins with 1 */
-	uint64_t rescan_due_ns;       /* 0 = none is wanted */
-	uint64_t rescan_asked_ns;     /* the first event that the due one is for */
-	uint64_t rescan_quiet_ns;     /* one has failed: no hello asks for the next before that */
-	int watch_fd;                 /* inotify; -1: not watched */
+	uint64_t snapshot_seq;    /* the newest snapshot; begins with 1 */
+	uint64_t rescan_due_ns;   /* 0 = none is wanted */
+	uint64_t rescan_asked_ns; /* the first event that the due one is for */
+	uint64_t rescan_quiet_ns; /* the last one failed: no hello tries the same again before */
+	struct stoup_store_mark failed_marks[STOUP_STORE_CAP]; /* what it saw */
+	int watch_fd;                                          /* inotify; -1: not watched */
 	int watches[STOUP_STORE_CAP]; /* its watch of each store's directory; -1: none */
 	int watch_told;               /* that it is refused was logged */
 	uint64_t watch_look_ns,
@@ -319,9 +320,10 @@ void stoup_rescan_watch(struct stoup_daemon *d);
 void stoup_rescan_ask(struct stoup_daemon *d);   /* SIGHUP: at the next turn */
 void stoup_rescan_event(struct stoup_daemon *d); /* the inotify descriptor is readable */
 void stoup_rescan_fini(struct stoup_daemon *d);
-void stoup_watch_follow(struct stoup_daemon *d);        /* the stores were opened anew */
-void stoup_watch_look(struct stoup_daemon *d);          /* now and then: what no event told */
-int stoup_stores_changed(const struct stoup_daemon *d); /* since they were read? One stat each */
+void stoup_watch_follow(struct stoup_daemon *d); /* the stores were opened anew */
+void stoup_watch_look(struct stoup_daemon *d);   /* now and then: what no event told */
+/* Do the stores' paths lead to something else than these marks tell? One stat each. */
+int stoup_stores_changed(const struct stoup_daemon *d, const struct stoup_store_mark *marks);
 
 /* ---- snapshot.c ------------------------------------------------------------------------------- */
 

@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define QUIET_NS UINT64_C(1000000000) /* after a failure, before a hello may ask for the next */
+#define QUIET_NS UINT64_C(1000000000) /* after a failure, before a hello may try the same again */
 
 /* ---- comparing -------------------------------------------------------------------------------- */
 
@@ -298,13 +298,18 @@ static void rescan(struct stoup_daemon *d)
 	if (rc < 0 || r.failed_cnt > 0) {
 		stoup_count(d, STOUP_COUNTER_RESCANS_FAILED, 1);
 		d->rescan_quiet_ns = d->now_ns + QUIET_NS;
+		memcpy(d->failed_marks, r.marks, sizeof(r.marks));
 	}
 }
 
 void stoup_rescan_fresh(struct stoup_daemon *d)
 {
-	if (d->now_ns >= d->rescan_quiet_ns && stoup_stores_changed(d))
-		rescan(d);
+	if (!stoup_stores_changed(d, d->store_marks))
+		return;
+	/* What failed a moment ago fails again, unless something has changed. */
+	if (d->now_ns < d->rescan_quiet_ns && !stoup_stores_changed(d, d->failed_marks))
+		return;
+	rescan(d);
 }
 
 void stoup_rescan_tick(struct stoup_daemon *d)

@@ -118,7 +118,7 @@ void stoup_rescan_watch(struct stoup_daemon *d)
 	if (stoup_epoll_add(d, d->watch_fd, EPOLLIN, STOUP_TAG(STOUP_TAG_WATCH, 0)) < 0)
 		tell_once(d, -ENOMEM, d->opt.store_path[0]);
 	/* What came between the reading of a store and its watch. */
-	if (stoup_stores_changed(d))
+	if (stoup_stores_changed(d, d->store_marks))
 		stoup_rescan_ask(d);
 }
 
@@ -187,10 +187,10 @@ void stoup_rescan_event(struct stoup_daemon *d)
 
 /* ---- the look --------------------------------------------------------------------------------- */
 
-int stoup_stores_changed(const struct stoup_daemon *d)
+int stoup_stores_changed(const struct stoup_daemon *d, const struct stoup_store_mark *marks)
 {
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++) {
-		const struct stoup_store_mark *then = &d->store_marks[i];
+		const struct stoup_store_mark *then = &marks[i];
 		struct stoup_store_mark now;
 
 		/* A store that is gone: what was served is served on, until one is there again. */
@@ -212,6 +212,6 @@ void stoup_watch_look(struct stoup_daemon *d)
 	                   : d->watch_wait_ns < LOOK_CAP_NS ? d->watch_wait_ns * 2
 	                                                    : LOOK_CAP_NS;
 	d->watch_look_ns = d->now_ns + d->watch_wait_ns;
-	if (d->rescan_due_ns == 0 && stoup_stores_changed(d))
+	if (d->rescan_due_ns == 0 && stoup_stores_changed(d, d->store_marks))
 		stoup_rescan_ask(d);
 }

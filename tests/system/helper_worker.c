@@ -8,6 +8,7 @@
  *                  spans again and print the sums
  *   --write        try to write the first byte of the first span: the kernel must kill this process
  *   --passes N     scan N times
+ *   --steps        before each pass: print {"ready": true} and wait for a line of standard input
  *   --pause US     sleep after each span
  *   --from NS, --to NS   the range
  *   --timeout MS   longest wait of one stoup_next
@@ -32,7 +33,7 @@ struct worker {
 	const char *price_name, *size_name, *key_name;
 	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms;
 	struct stoup_range range;
-	int wait, write, retry;
+	int wait, write, retry, steps;
 	/* results */
 	uint64_t records, spans, checksum, retries;
 	wide price, size;
@@ -196,6 +197,16 @@ static uint64_t held_sum(const struct worker *w)
 	return sum;
 }
 
+static void step(void)
+{
+	char byte = 0;
+
+	printf("{\"ready\": true}\n");
+	fflush(stdout);
+	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
+		;
+}
+
 static int work(struct worker *w, struct stoup *st, const struct stoup_series *series)
 {
 	struct stoup_error err = {0};
@@ -204,6 +215,8 @@ static int work(struct worker *w, struct stoup *st, const struct stoup_series *s
 	int rc = 0;
 
 	for (long pass = 0; pass < w->passes && rc == 0; pass++) {
+		if (w->steps)
+			step();
 		rc = stoup_scan(st, series, &w->range, &cur, &err);
 		if (rc < 0) {
 			report(st, w, rc, err.text);
@@ -245,6 +258,7 @@ static const struct option options[] = {
 	{"size", required_argument, NULL, 'S'},
 	{"key", required_argument, NULL, 'k'},
 	{"retry", no_argument, NULL, 'r'},
+	{"steps", no_argument, NULL, 's'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -289,6 +303,9 @@ static void set_option(struct worker *w, int which)
 		break;
 	case 'r':
 		w->retry = 1;
+		break;
+	case 's':
+		w->steps = 1;
 		break;
 	default:
 		exit(2);
