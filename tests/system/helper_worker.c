@@ -8,6 +8,7 @@
  *                  spans again and print the sums
  *   --write        try to write the first byte of the first span: the kernel must kill this process
  *   --passes N     scan N times; SIGTERM makes the present one the last
+ *   --steps        before each pass: print {"ready": true} and wait for a line of standard input
  *   --pause US     sleep after each span
  *   --from NS, --to NS   the range
  *   --timeout MS   longest wait of one stoup_next
@@ -33,7 +34,7 @@ struct worker {
 	const char *price_name, *size_name, *key_name;
 	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms;
 	struct stoup_range range;
-	int wait, write, retry;
+	int wait, write, retry, steps;
 	/* results */
 	uint64_t records, spans, checksum, retries;
 	wide price, size;
@@ -203,6 +204,13 @@ static void end_after_this_pass(int sig)
 {
 	(void)sig;
 	last_pass = 1;
+{
+	char byte = 0;
+
+	printf("{\"ready\": true}\n");
+	fflush(stdout);
+	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
+		;
 }
 
 static int work(struct worker *w, struct stoup *st, const struct stoup_series *series)
@@ -213,6 +221,8 @@ static int work(struct worker *w, struct stoup *st, const struct stoup_series *s
 	int rc = 0;
 
 	for (long pass = 0; pass < w->passes && rc == 0 && !last_pass; pass++) {
+		if (w->steps)
+			step();
 		rc = stoup_scan(st, series, &w->range, &cur, &err);
 		if (rc < 0) {
 			report(st, w, rc, err.text);
@@ -254,6 +264,7 @@ static const struct option options[] = {
 	{"size", required_argument, NULL, 'S'},
 	{"key", required_argument, NULL, 'k'},
 	{"retry", no_argument, NULL, 'r'},
+	{"steps", no_argument, NULL, 's'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -298,6 +309,9 @@ static void set_option(struct worker *w, int which)
 		break;
 	case 'r':
 		w->retry = 1;
+		break;
+	case 's':
+		w->steps = 1;
 		break;
 	default:
 		exit(2);
