@@ -87,6 +87,15 @@ static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
 		need, avail, (need + avail / 8) / (1 << 20) + 64, need / (1 << 20) + 64);
 }
 
+/* The kernel makes memfds 0777: whoever is passed a read-only descriptor could open it for writing
+ * through /proc. Seals forbid the writing, but not to change times and attributes or to page it out. */
+static int memfd_mode(int fd, uint32_t mode, struct stoup_error *err)
+{
+	return fchmod(fd, (mode_t)mode) < 0
+	               ? stoup_error_set(err, -errno, "chmod of a memfd: %s", strerror(errno))
+	               : 0;
+}
+
 static int open_object(struct stoup_region *region, uint32_t backing, const char *name,
 	uint32_t mode, int unlink_now, struct stoup_error *err)
 {
@@ -101,7 +110,7 @@ static int open_object(struct stoup_region *region, uint32_t backing, const char
 				backing == STOUP_BACKING_HUGETLB
 					? " (huge pages of 2 MiB are not available)"
 					: "");
-		return 0;
+		return memfd_mode(region->fd, mode, err);
 	}
 	shm_unlink(name);
 	region->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
@@ -274,7 +283,9 @@ int stoup_region_create_page(
 	made.fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (made.fd < 0)
 		return stoup_error_set(err, -errno, "memfd_create: %s", strerror(errno));
-	rc = reserve(&made, STOUP_BACKING_MEMFD, err);
+	rc = memfd_mode(made.fd, 0600, err);
+	if (rc == 0)
+		rc = reserve(&made, STOUP_BACKING_MEMFD, err);
 	if (rc < 0)
 		goto out_fini;
 	if (fcntl(made.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
