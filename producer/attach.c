@@ -496,6 +496,9 @@ static int page_mapped(const struct stoup_daemon *d, const struct stoup_consumer
 	FILE *maps;
 	int found = 0;
 
+	/* A process of another PID namespace has no number here (0), or another one in our /proc. */
+	if (c->pid == 0 || !stoup_proc_ours())
+		return 1;
 	snprintf(path, sizeof(path), "/proc/%u/maps", c->pid);
 	snprintf(label, sizeof(label), "/memfd:stoup.page.%u.%llu ", d->control->daemon_pid,
 		(unsigned long long)c->attach_no);

@@ -108,10 +108,14 @@ static int make_control(struct stoup_daemon *d, struct stoup_error *err)
 	if (d->group_gid != (gid_t)-1 && fchown(d->control_region.fd, (uid_t)-1, d->group_gid) < 0)
 		return stoup_error_set(err, -errno, "giving the control object to group '%s': %s",
 			d->group_name, strerror(errno));
+	rc = stoup_control_lock(d->control_region.fd);
+	if (rc < 0)
+		return stoup_error_set(err, rc, "locking the control object: %s", strerror(-rc));
 	d->control = d->control_region.base;
 	stoup_control_format(d->control, &config);
 	d->control->daemon_pid = (uint32_t)getpid();
 	d->control->daemon_start = stoup_process_start((uint32_t)getpid());
+	d->control->pid_ns = stoup_pid_ns();
 	d->counters = stoup_control_counters(d->control);
 	d->table = stoup_control_buffers(d->control);
 	return 0;
@@ -332,7 +336,7 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 	owner = stoup_control_owner(d->control_name);
 	if (owner) {
 		d->control_name[0] = 0;
-		rc = stoup_name_held(d, owner, err);
+		rc = stoup_name_held(d, owner == STOUP_OWNER_UNSEEN ? 0 : owner, err);
 		/* In another runtime directory: whoever waits for it here would wait in vain. */
 		d->held = 0;
 		return rc;

@@ -115,7 +115,9 @@ static int open_object(struct stoup_region *region, uint32_t backing, const char
 	shm_unlink(name);
 	region->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
 	if (region->fd < 0)
-		return stoup_error_set(err, -errno, "shm_open %s: %s", name, strerror(errno));
+		return stoup_error_set(err, -errno, "shm_open %s: %s%s%s", name, strerror(errno),
+			errno == EEXIST ? "; another user made it: let root remove /dev/shm" : "",
+			errno == EEXIST ? name : "");
 	STOUP_HOOK("region.named");
 	/* Gone at once, so that a process that is killed while it reserves leaves nothing behind. */
 	if (unlink_now)

@@ -6,6 +6,7 @@
  *   --roll K       keep leases on the last K spans: the oldest is released after the newest was taken
  *   --wait         after the scan: print "scanned", wait for standard input to end, then read all held
  *                  spans again and print the sums
+ *   --deaf         before --wait: close all descriptors but the standard ones, and read on
  *   --write        try to write the first byte of the first span: the kernel must kill this process
  *   --passes N     scan N times
  *   --pause US     sleep after each span
@@ -32,7 +33,7 @@ struct worker {
 	const char *price_name, *size_name, *key_name;
 	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms;
 	struct stoup_range range;
-	int wait, write, retry;
+	int wait, write, retry, deaf;
 	/* results */
 	uint64_t records, spans, checksum, retries;
 	wide price, size;
@@ -216,6 +217,8 @@ static int work(struct worker *w, struct stoup *st, const struct stoup_series *s
 	if (w->wait) {
 		char byte;
 
+		if (w->deaf)
+			close_range(3, ~0U, 0);
 		before = held_sum(w);
 		printf("scanned\n");
 		fflush(stdout);
@@ -235,6 +238,7 @@ static const struct option options[] = {
 	{"hold", required_argument, NULL, 'h'},
 	{"roll", required_argument, NULL, 'R'},
 	{"wait", no_argument, NULL, 'w'},
+	{"deaf", no_argument, NULL, 'd'},
 	{"write", no_argument, NULL, 'W'},
 	{"passes", required_argument, NULL, 'p'},
 	{"pause", required_argument, NULL, 'u'},
@@ -259,6 +263,9 @@ static void set_option(struct worker *w, int which)
 		break;
 	case 'w':
 		w->wait = 1;
+		break;
+	case 'd':
+		w->deaf = 1;
 		break;
 	case 'W':
 		w->write = 1;
