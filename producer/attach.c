@@ -21,6 +21,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -134,9 +135,9 @@ static void accept_all(struct stoup_daemon *d)
 		fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-				stoup_log_error(d, -errno,
-					"accept: %s; mend: raise the daemon's ulimit -n",
-					strerror(errno));
+				stoup_log_error(d, -errno, "accept: %s%s", strerror(errno),
+					errno == EMFILE ? "; mend: raise the daemon's ulimit -n"
+							: "");
 				listen_watch(d, 0);
 			}
 			return;
@@ -186,7 +187,7 @@ static int may_attach(
 		d->opt.pool, d->group_name, (unsigned int)cred->uid, d->group_name);
 }
 
-/* A descriptor of the peer's process, or -1 where only hang-up will tell. */
+/* A descriptor of the peer's process, or a negative errno: only hang-up will tell. */
 static int pidfd_of(int sock_fd, pid_t pid)
 {
 	socklen_t len = sizeof(int);
@@ -199,9 +200,11 @@ static int pidfd_of(int sock_fd, pid_t pid)
 	/* Second: by number, and the same process before and after. */
 	start = stoup_process_start((uint32_t)pid);
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd >= 0 && (start == 0 || stoup_process_start((uint32_t)pid) != start)) {
+	if (fd < 0)
+		return -errno;
+	if (start == 0 || stoup_process_start((uint32_t)pid) != start) {
 		close(fd);
-		return -1;
+		return -ESRCH;
 	}
 	return fd;
 }
@@ -324,6 +327,11 @@ static int consumer_make(struct stoup_daemon *d, uint32_t idx, int sock_fd,
 		goto out_page;
 	}
 	c->pid_fd = pidfd_of(sock_fd, cred->pid);
+	/* A want of descriptors passes: it must not leave a consumer whose hang-up alone ends its leases. */
+	if (c->pid_fd == -EMFILE || c->pid_fd == -ENFILE) {
+		rc = stoup_error_set(err, c->pid_fd, "pidfd_open: %s", strerror(-c->pid_fd));
+		goto out_page;
+	}
 	STOUP_HOOK("attach.page");
 	rc = reply_send(d, sock_fd, c, idx);
 	STOUP_HOOK("attach.replied");
@@ -366,6 +374,18 @@ static void refuse(struct stoup_daemon *d, int fd, const struct stoup_error *err
 	stoup_log_error(d, err->code, "attach refused: %s", err->text);
 }
 
+static void files_explain(const struct stoup_daemon *d, struct stoup_error *err)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	stoup_error_set(err, -EMFILE,
+		"the daemon of pool '%s' has used up its %llu descriptors, for %u consumers and %u volumes; mend: "
+		"raise its ulimit -n",
+		d->opt.pool, (unsigned long long)limit.rlim_cur, stoup_attach_cnt(d),
+		d->volume_cnt);
+}
+
 static void hello(struct stoup_daemon *d, uint32_t slot)
 {
 	struct stoup_pending *pending = &d->pending[slot];
@@ -402,6 +422,8 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 			d->opt.pool, d->opt.consumer_cap, STOUP_CONSUMER_CAP);
 	if (rc == 0)
 		rc = consumer_make(d, idx, fd, &cred, &err);
+	if (rc == -EMFILE)
+		files_explain(d, &err);
 	if (rc < 0) {
 		refuse(d, fd, &err);
 		close(fd);

@@ -415,6 +415,19 @@ static void tell_ready(const struct stoup_daemon *d, int rc, const struct stoup_
 	close(d->opt.ready_fd);
 }
 
+/* Whatever it was that found no descriptor: the limit is what mends it. */
+static void explain_files(int rc, struct stoup_error *err)
+{
+	struct stoup_error found = *err;
+	struct rlimit limit = {0};
+
+	if (rc != -EMFILE || strstr(found.text, "ulimit"))
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	stoup_error_set(err, rc, "%.120s; the daemon may have %llu; mend: raise it: ulimit -n",
+		found.text, (unsigned long long)limit.rlim_cur);
+}
+
 int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error *err)
 {
 	struct stoup_error own = {0};
@@ -438,6 +451,7 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 	sigdelset(&set, SIGABRT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	rc = start(d, &own);
+	explain_files(rc, &own);
 	tell_ready(d, rc, &own);
 	if (rc == 0) {
 		stoup_log_info(d,

@@ -24,7 +24,8 @@ static int own_dir(const char *path, mode_t mode, struct stoup_error *err)
 {
 	struct stat st;
 
-	if (mkdir(path, mode) < 0 && errno != EEXIST)
+	/* umask must not decide who may enter. */
+	if (mkdir(path, mode) == 0 ? chmod(path, mode) < 0 : errno != EEXIST)
 		return stoup_error_set(err, -errno, "mkdir %s: %s", path, strerror(errno));
 	if (lstat(path, &st) < 0)
 		return stoup_error_set(err, -errno, "%s: %s", path, strerror(errno));

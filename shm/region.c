@@ -67,7 +67,7 @@ static void *map_aligned(int fd, size_t len, int prot)
 static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
 {
 	struct statvfs vfs;
-	unsigned long long need = len, avail = 0;
+	unsigned long long need = len, avail = 0, whole;
 
 	if (backing == STOUP_BACKING_HUGETLB)
 		return stoup_error_set(err, -ENOSPC,
@@ -78,13 +78,18 @@ static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
 			"not enough memory for %llu bytes of memfd; mend: a smaller --size, or "
 			"raise the memory limit of the container or cgroup",
 			need);
-	if (statvfs("/dev/shm", &vfs) == 0)
+	whole = need;
+	if (statvfs("/dev/shm", &vfs) == 0) {
 		avail = (unsigned long long)vfs.f_bavail * vfs.f_frsize;
+		/* What others have there stays theirs. */
+		whole += (unsigned long long)(vfs.f_blocks - vfs.f_bavail) * vfs.f_frsize;
+	}
+	whole = whole / (1 << 20) + 64;
 	return stoup_error_set(err, -ENOSPC,
 		"/dev/shm is too small: needed %llu bytes, available %llu; mend: mount -o "
 		"remount,size=%lluM /dev/shm (container: --shm-size=%llum), a smaller --size, or "
 		"--backing=memfd",
-		need, avail, (need + avail / 8) / (1 << 20) + 64, need / (1 << 20) + 64);
+		need, avail, whole, whole);
 }
 
 /* The kernel makes memfds 0777: whoever is passed a read-only descriptor could open it for writing
