@@ -123,16 +123,15 @@ int stoup_name_group(struct stoup_daemon *d, struct stoup_error *err)
 	return 0;
 }
 
-/* Remove the control object's name, if it still is ours. */
+/* Remove the control object's name, if it still is ours. Looks by its path: opening it takes a descriptor,
+ * of which there may be none. */
 void stoup_name_unlink(const struct stoup_daemon *d)
 {
 	struct stat named, own;
-	int fd = shm_open(d->control_name, O_RDONLY | O_CLOEXEC, 0);
+	char path[sizeof(d->control_name) + 16];
 
-	if (fd < 0)
-		return;
-	if (fstat(fd, &named) == 0 && fstat(d->control_region.fd, &own) == 0 &&
-		named.st_ino == own.st_ino)
+	snprintf(path, sizeof(path), "/dev/shm%s", d->control_name);
+	if (lstat(path, &named) == 0 && fstat(d->control_region.fd, &own) == 0 &&
+		named.st_dev == own.st_dev && named.st_ino == own.st_ino)
 		shm_unlink(d->control_name);
-	close(fd);
 }
