@@ -14,14 +14,17 @@
  *   --timeout MS   longest wait of one stoup_next
  *   --price F --size F   fields to sum (default price, size)
  *   --key F        field that first_key and last_key are taken from (default: the schema's key)
+ *   --alarm US     a signal every so often, that interrupts what it meets
  *   --retry        go on after -ETIMEDOUT and -ENOBUFS
  */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include "consumer/stoup.h"
 
@@ -248,9 +251,26 @@ static const struct option options[] = {
 	{"price", required_argument, NULL, 'P'},
 	{"size", required_argument, NULL, 'S'},
 	{"key", required_argument, NULL, 'k'},
+	{"alarm", required_argument, NULL, 'a'},
 	{"retry", no_argument, NULL, 'r'},
 	{NULL, 0, NULL, 0},
 };
+
+static void alarm_hit(int signo)
+{
+	(void)signo;
+}
+
+/* Without SA_RESTART: each sleep and each call that can be interrupted is. */
+static void alarm_start(long us)
+{
+	const struct sigaction action = {.sa_handler = alarm_hit};
+	const struct itimerval timer = {
+		.it_interval = {.tv_usec = us}, .it_value = {.tv_usec = us}};
+
+	if (sigaction(SIGALRM, &action, NULL) < 0 || setitimer(ITIMER_REAL, &timer, NULL) < 0)
+		exit(2);
+}
 
 static void set_option(struct worker *w, int which)
 {
@@ -293,6 +313,9 @@ static void set_option(struct worker *w, int which)
 		break;
 	case 'k':
 		w->key_name = optarg;
+		break;
+	case 'a':
+		alarm_start(strtol(optarg, NULL, 10));
 		break;
 	case 'r':
 		w->retry = 1;
