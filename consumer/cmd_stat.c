@@ -41,7 +41,7 @@ static const char *condition(const struct stoup_control *c)
 
 	if (state == STOUP_STATE_STOPPED)
 		return "stopped";
-	if (!stoup_control_alive(c))
+	if (stoup_control_life(c) == 0)
 		return "dead";
 	if (state == STOUP_STATE_STARTING)
 		return "starting";
@@ -287,9 +287,11 @@ static void print_state(const struct stoup_control *c)
 		printf("  the daemon was killed: consumers keep what they hold; start it again, "
 		       "nothing needs cleaning\n");
 	if (strcmp(state, "silent") == 0)
-		printf("  no heartbeat for %.1f s: the daemon is stopped (kill -CONT %u) or the "
+		printf("  no heartbeat for %.1f s: the daemon is %sstopped (kill -CONT %u) or the "
 		       "machine is overloaded\n",
-			(double)age_ns(c->heartbeat_ns) / 1e9, c->daemon_pid);
+			(double)age_ns(c->heartbeat_ns) / 1e9,
+			stoup_control_life(c) < 0 ? "dead (it ran in another PID namespace), " : "",
+			c->daemon_pid);
 }
 
 static double mib(uint64_t bytes)

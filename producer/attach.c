@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -141,9 +142,9 @@ static void accept_all(struct stoup_daemon *d)
 		fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-				stoup_log_error(d, -errno,
-					"accept: %s; mend: raise the daemon's ulimit -n",
-					strerror(errno));
+				stoup_log_error(d, -errno, "accept: %s%s", strerror(errno),
+					errno == EMFILE ? "; mend: raise the daemon's ulimit -n"
+							: "");
 				listen_watch(d, 0);
 			}
 			return;
@@ -286,6 +287,18 @@ static void refuse(struct stoup_daemon *d, int fd, const struct stoup_error *err
 	stoup_log_error(d, err->code, "attach refused: %s", err->text);
 }
 
+static void files_explain(const struct stoup_daemon *d, struct stoup_error *err)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	stoup_error_set(err, -EMFILE,
+		"the daemon of pool '%s' has used up its %llu descriptors, for %u consumers and %u volumes; mend: "
+		"raise its ulimit -n",
+		d->opt.pool, (unsigned long long)limit.rlim_cur, stoup_attach_cnt(d),
+		d->volume_cnt);
+}
+
 static void hello(struct stoup_daemon *d, uint32_t slot)
 {
 	struct stoup_pending *pending = &d->pending[slot];
@@ -317,6 +330,8 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 		rc = stoup_fork_redeem(d, msg.ticket, fd, &cred, &err);
 	else if (rc == 0)
 		rc = consumer_new(d, fd, &cred, &err);
+	if (rc == -EMFILE)
+		files_explain(d, &err);
 	if (rc < 0)
 		refuse(d, fd, &err);
 	if (rc < 0 || monitor)

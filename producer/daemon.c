@@ -131,10 +131,14 @@ static int make_control(struct stoup_daemon *d, struct stoup_error *err)
 	if (rc < 0)
 		return rc;
 	share_control(d);
+	rc = stoup_control_lock(d->control_region.fd);
+	if (rc < 0)
+		return stoup_error_set(err, rc, "locking the control object: %s", strerror(-rc));
 	d->control = d->control_region.base;
 	stoup_control_format(d->control, &config);
 	d->control->daemon_pid = (uint32_t)getpid();
 	d->control->daemon_start = stoup_process_start((uint32_t)getpid());
+	d->control->pid_ns = stoup_pid_ns();
 	d->counters = stoup_control_counters(d->control);
 	d->table = stoup_control_buffers(d->control);
 	return 0;
@@ -414,7 +418,7 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 	owner = stoup_control_owner(d->control_name);
 	if (owner) {
 		d->control_name[0] = 0;
-		rc = stoup_name_held(d, owner, err);
+		rc = stoup_name_held(d, owner == STOUP_OWNER_UNSEEN ? 0 : owner, err);
 		/* In another runtime directory: whoever waits for it here would wait in vain. */
 		d->held = 0;
 		return rc;
@@ -498,6 +502,19 @@ static void tell_ready(const struct stoup_daemon *d, int rc, const struct stoup_
 	close(d->opt.ready_fd);
 }
 
+/* Whatever it was that found no descriptor: the limit is what mends it. */
+static void explain_files(int rc, struct stoup_error *err)
+{
+	struct stoup_error found = *err;
+	struct rlimit limit = {0};
+
+	if (rc != -EMFILE || strstr(found.text, "ulimit"))
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	stoup_error_set(err, rc, "%.120s; the daemon may have %llu; mend: raise it: ulimit -n",
+		found.text, (unsigned long long)limit.rlim_cur);
+}
+
 int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error *err)
 {
 	struct stoup_error own = {0};
@@ -521,6 +538,7 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 	sigdelset(&set, SIGABRT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	rc = start(d, &own);
+	explain_files(rc, &own);
 	tell_ready(d, rc, &own);
 	if (rc == 0) {
 		stoup_log_info(d,
