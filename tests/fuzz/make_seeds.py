@@ -111,3 +111,53 @@ seed("csv", "schema-file", b"\x0bschema=@\ncolumns=ts,bid,ask,size\nheader=no\nd
      b"20240102 030405;1.25;1.26;3\n20240102 030406;1.25;;\n")
 seed("csv", "rows", b"\x06,a,\"b\"\"\n\",c\r\n\n1,,3\n")
 seed("csv", "pattern", b"\x01columns=ts:time,v:i64\ntime-format=%d/%m/%Y %H:%M\nscale=2\n\n31/12/2020 17:00,9\n")
+
+# ---- catalogs ----------------------------------------------------------------------------------------
+
+
+def field(name, off, type_, flags=0, cnt=1, exp10=0, null=0):
+    return struct.pack("<36sIHBBb3xQ8s", name, off, cnt, type_, flags, exp10, null, b"")
+
+
+def catalog(flags, schemas, fields, series, blocks, segments, strings, change=(0, 0), cut=0):
+    head = bytes([flags, len(schemas), len(fields), len(series), len(blocks), len(segments)])
+    head += struct.pack("<HHB", len(strings), *change)
+    data = head + b"".join(schemas + fields + series + blocks + segments) + strings
+    return data[:len(data) - cut]
+
+
+STRINGS = b"/data/a.stoup\0A/A\0B/B\0C\0"
+SCHEMAS = [struct.pack("<32sIIIIQQII", b"pair", 16, 8, 0, 0, 0, 1, 0, 2),
+           struct.pack("<32sIIIIQQII", b"wide", 24, 8, 8, 0, 0, 2, 2, 2)]
+FIELDS = [field(b"ts", 0, 8, 6), field(b"value", 8, 7), field(b"x", 0, 10), field(b"ts", 8, 8, 6)]
+
+
+def series(name_off, name_len, schema, first, cnt, records):
+    return struct.pack("<IIIIIIQqq", name_off, name_len, schema, 0, first, cnt, records, 1, 99)
+
+
+def segment(block, off, cnt, of, ordinal):
+    return struct.pack("<IIIIQqq", block, off, cnt, of, ordinal, 1, 99)
+
+
+SERIES = [series(14, 3, 0, 0, 2, 12), series(18, 3, 1, 2, 1, 4), series(22, 1, 0, 3, 0, 0)]
+BLOCKS = [struct.pack("<IIIIQ", 192, 100, 1, 0, 64), struct.pack("<IIIIQ", 96, 96, 0, 1, 192)]
+SEGMENTS = [segment(0, 0, 8, 0, 0), segment(0, 128, 4, 0, 8), segment(1, 0, 4, 1, 0)]
+seed("catalog", "good", catalog(0, SCHEMAS, FIELDS, SERIES, BLOCKS, SEGMENTS, STRINGS))
+seed("catalog", "short", catalog(1, SCHEMAS, FIELDS, SERIES, BLOCKS, SEGMENTS, STRINGS))
+seed("catalog", "header", catalog(2, SCHEMAS, FIELDS, SERIES, BLOCKS, SEGMENTS, STRINGS, (40, 1)))
+seed("catalog", "cut", catalog(0, SCHEMAS, FIELDS, SERIES, BLOCKS, SEGMENTS, STRINGS, cut=9))
+seed("catalog", "empty", catalog(0, [], [], [], [], [], b""))
+# A segment of the series of short records, claimed by the series of long ones.
+seed("catalog", "borrowed-segment", catalog(0, SCHEMAS, FIELDS, [series(14, 3, 1, 0, 1, 12)] + SERIES[1:],
+                                            BLOCKS, [segment(0, 0, 12, 2, 0), segment(0, 0, 12, 2, 0), SEGMENTS[2]], STRINGS))
+
+# ---- control objects ---------------------------------------------------------------------------------
+for what, word in enumerate(("stat", "all", "json", "holders")):
+    # consumers, buffers and volumes: 2 each; a consumer and a volume with odd texts
+    changes = struct.pack("<I", 4096)[:3] + b"\x10" + struct.pack("<IIII", 1, 7, 0, 3)
+    changes += struct.pack("<I", 4096 + 96)[:3] + b"\x10" + b'"\\\x01\xff\xfe-command' + b"abc"
+    changes += struct.pack("<I", 4096 + 2 * 128 + 2 * 64)[:3] + b"\x04" + struct.pack("<I", 1)
+    changes += struct.pack("<I", 1024)[:3] + b"\x08" + struct.pack("<II", 2, 2)
+    seed("control", word, bytes([1, 1, 1, what]) + changes)
+    seed("control", word + "-magic", bytes([0, 0, 0, what, 0, 0, 0, 8]) + bytes(8))
