@@ -97,6 +97,38 @@ void stoup_control_announce(struct stoup_control *control)
 	atomic_store_explicit(&control->magic, STOUP_CONTROL_MAGIC, memory_order_release);
 }
 
+/* Texts end in the byte that is left for it, so that who prints one needs no bound. */
+#define ENDS(text) ((text)[sizeof(text) - 1] == 0)
+
+static int texts_end(const struct stoup_control *c)
+{
+	if (!ENDS(c->pool_name) || !ENDS(c->store_path) || !ENDS(c->backing) ||
+		!ENDS(c->reader_kind) || !ENDS(c->reader_reason) || !ENDS(c->huge_reason) ||
+		!ENDS(c->lock_reason) || !ENDS(c->version))
+		return 0;
+	for (uint32_t i = 0; i < c->volume_cap; i++)
+		if (!ENDS(stoup_control_volumes(c)[i].path))
+			return 0;
+	return 1;
+}
+
+/* Counters that this program knows stand where it looks for them, and their names are plain words. */
+static int counters_valid(const struct stoup_control *c)
+{
+	static const char word[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+
+	if (c->counter_cnt < STOUP_COUNTER_CNT)
+		return 0;
+	for (uint32_t i = 0; i < c->counter_cnt; i++) {
+		const struct stoup_control_counter *counter = &stoup_control_counters(c)[i];
+
+		if (!ENDS(counter->name) || !ENDS(counter->unit) || !ENDS(counter->text) ||
+			counter->name[strspn(counter->name, word)] != 0)
+			return 0;
+	}
+	return 1;
+}
+
 int stoup_control_verify(
 	const struct stoup_control *control, size_t map_len, struct stoup_error *err)
 {
@@ -133,7 +165,8 @@ int stoup_control_verify(
 		expected.error_off != control->error_off ||
 		expected.total_len != control->total_len || control->total_len > map_len ||
 		control->consumer_cap > STOUP_CONSUMER_CAP || control->cell_cap > STOUP_CELL_CAP ||
-		control->buffer_cap > STOUP_BUFFER_CAP)
+		control->buffer_cap > STOUP_BUFFER_CAP || control->volume_cap > STOUP_VOLUME_CAP ||
+		!texts_end(control) || !counters_valid(control))
 		return stoup_error_set(err, -EPROTO, "the control object is malformed");
 	return 0;
 }
