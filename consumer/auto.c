@@ -139,7 +139,7 @@ static int join(struct stoup *st, const struct stoup_spawn *how, int lock_fd, co
 			return rc;
 		if (stoup_client_now() >= deadline_ns)
 			return stoup_error_set(err, -ETIMEDOUT, "not attached within %.1f s: %s",
-				(double)(stoup_client_now() - begin_ns) / 1e9,
+				(double)(deadline_ns - begin_ns) / 1e9,
 				why.text[0] ? why.text : err->text);
 		ending |= rc != -ENOENT;
 		rc = locked ? 0 : lock_try(lock_fd, lock_path, &last);
