@@ -76,6 +76,7 @@ static void tick(struct stoup_daemon *d)
 	stoup_publish(d);
 	stoup_attach_tick(d);
 	stoup_rescan_tick(d);
+	stoup_name_tick(d);
 	d->tick_ns = d->now_ns + (cnt > 0 ? TICK_NS : TICK_IDLE_NS);
 	if (d->rescan_due_ns > 0 && d->rescan_due_ns < d->tick_ns)
 		d->tick_ns = d->rescan_due_ns;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon.h - the inside of stoupd: its state, and what the parts of the conductor call of each other.
  *
- *      attach.c   socket, credentials, pages, death           request.c  requests, waiters, grants
+ *      attach.c   the socket, hellos, questions               request.c  requests, waiters, grants
  *      load.c     queue -> room -> read -> decode -> publish  evict.c    clear, fence, scan, claims
  *      volume.c   catalogs and residency of each volume       publish.c  what monitors see
  *      conductor.c the loop: take, pump, last look, sleep     daemon.c   start, objects, stop
  *      rescan.c   the stores are read again                   fork.c     leases copied for a child
  *      snapshot.c which volumes a snapshot has, until when    watch.c    when to read them again
- *      access.c   who may attach, who may look
+ *      access.c   who may attach, who may look                takeover.c memory that is not free yet
+ *      life.c     places of consumers, death, limits          chores.c   what could make the loop wait
  *
  *      a request's way:
  *      slot (consumer) --take--> waiter --+--> resident: grant
@@ -164,6 +165,8 @@ struct stoup_consumer {
 	uint64_t snapshot_seq; /* the newest that it was given; the oldest in use is in its page */
 	uint64_t fork_ticket;  /* STOUP_CONSUMER_TICKET: what the child must show */
 	uint64_t fork_until_ns;
+	uint64_t fork_parent_no; /* attach_no of the consumer whose leases these are */
+	uint64_t refused_seen;   /* its page's requests_refused_cnt at the last look */
 	struct stoup_region page;
 	uint64_t *seen; /* last value of each cell, to feed changes to the ring */
 	uint32_t waiting_cnt;
@@ -172,6 +175,7 @@ struct stoup_consumer {
 	uint64_t oldest_ns;     /* first look at which it held something without a break */
 	uint64_t over_since_ns; /* first look at which it held more than its share, or 0 */
 	uint64_t deaf_look_ns, deaf_wait_ns;
+	int deaf_asked; /* a chore reads its memory map */
 	struct stoup_stream streams[STOUP_STREAM_CNT];
 };
 
@@ -187,6 +191,9 @@ struct stoup_daemon {
 	uid_t uid;
 	gid_t group_gid; /* (gid_t)-1: none */
 	char group_name[64];
+	char admits[112], looks[112]; /* who may attach, who may look besides: in words */
+	int name_lost;                /* the control object's name is gone: said once */
+	uint64_t name_look_ns;        /* when to look at it again */
 
 	struct stoup_store *stores[STOUP_STORE_CAP];
 	struct stoup_store_mark store_marks[STOUP_STORE_CAP]; /* from before they were read */
@@ -226,6 +233,8 @@ struct stoup_daemon {
 
 	struct stoup_consumer *consumers;
 	struct stoup_pending pending[STOUP_PENDING_CAP];
+	struct stoup_chores *closer,
+		*looker; /* apart: one that is stuck must not hold up the other */
 	uint64_t attach_seq;
 	int listen_off;
 
@@ -285,6 +294,8 @@ int stoup_name_lock(struct stoup_daemon *d, struct stoup_error *err);  /* one da
 int stoup_name_held(struct stoup_daemon *d, uint32_t owner, struct stoup_error *err);
 void stoup_name_unlink(
 	const struct stoup_daemon *d); /* the control object's, if it still is ours */
+/* Say once when the control object's name was removed by somebody else. */
+void stoup_name_tick(struct stoup_daemon *d);
 
 /* ---- volume.c --------------------------------------------------------------------------------- */
 
@@ -362,6 +373,15 @@ void stoup_snapshot_gauges(struct stoup_daemon *d);
 struct ucred;
 int stoup_access_check(const struct stoup_daemon *d, int sock_fd, const struct ucred *cred,
 	int monitor, struct stoup_error *err);
+/* Add a user or (group 1) a group, a name or a number, to a list. 0 or -EINVAL, -ENOENT, -ENOSPC with text. */
+int stoup_access_add(
+	struct stoup_access_list *list, const char *name, int group, struct stoup_error *err);
+/* At start: put into words who is admitted, so that a refusal asks no user database. */
+void stoup_access_describe(struct stoup_daemon *d);
+/* Mode of the socket: the narrowest that lets everybody connect whom the credentials admit. */
+uint32_t stoup_access_socket_mode(const struct stoup_daemon *d);
+/* May others than the owner reach the socket's directory, where somebody else is admitted at all? */
+int stoup_access_reach(const struct stoup_daemon *d, struct stoup_error *err);
 
 /* ---- fork.c ----------------------------------------------------------------------------------- */
 
@@ -369,12 +389,37 @@ int stoup_access_check(const struct stoup_daemon *d, int sock_fd, const struct u
 int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint64_t *ret_ticket);
 /* The copy that waits under a ticket, for the child that shows it or for giving it up; STOUP_IDX_NONE. */
 uint32_t stoup_fork_find(const struct stoup_daemon *d, uint64_t ticket);
+/* A message of consumer idx: copy, or give a copy up; answers it. Negative: the peer is to be hung up on. */
+int stoup_fork_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_wire_fork *msg);
+/* A child shows its ticket: the copy becomes its own. Takes over sock_fd when it returns 0. */
+int stoup_fork_redeem(struct stoup_daemon *d, uint64_t ticket, int sock_fd,
+	const struct ucred *cred, struct stoup_error *err);
+void stoup_fork_tick(struct stoup_daemon *d); /* copies that nobody came for */
+
+/* ---- life.c ----------------------------------------------------------------------------------- */
+
+/*      NONE --place--> (page) --join, answer, enter--> ATTACHED --hang-up, process lives--> DEAF
+ *        ^                \--fork--> TICKET --join, answer, enter--^                            |
+ *        +-------------------------------- drop <--------------------------------------------+   */
+uint32_t stoup_consumer_free(const struct stoup_daemon *d); /* a free place, or STOUP_IDX_NONE */
+/* Give place idx a page of its own. It stays NONE. */
+int stoup_consumer_place(struct stoup_daemon *d, uint32_t idx, struct stoup_error *err);
+/* Tie it to the process behind a socket, which stays the caller's until `enter`. */
+int stoup_consumer_join(struct stoup_daemon *d, uint32_t idx, int sock_fd, const struct ucred *cred,
+	struct stoup_error *err);
+void stoup_consumer_part(struct stoup_daemon *d, uint32_t idx);  /* undo join */
+void stoup_consumer_enter(struct stoup_daemon *d, uint32_t idx); /* it was answered: ATTACHED */
+void stoup_consumer_show(struct stoup_daemon *d, uint32_t idx);
+void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counter why);
+void stoup_consumer_hang_up(struct stoup_daemon *d, uint32_t idx);
+void stoup_consumer_pid_event(struct stoup_daemon *d, uint32_t idx);
+void stoup_consumer_tick(struct stoup_daemon *d); /* deaf consumers, goodbyes, shares */
 
 /* ---- attach.c --------------------------------------------------------------------------------- */
 
 int stoup_attach_listen(struct stoup_daemon *d, struct stoup_error *err);
 void stoup_attach_event(struct stoup_daemon *d, uint64_t tag, uint32_t events);
-void stoup_attach_tick(struct stoup_daemon *d); /* hello time-outs, deaf consumers, quotas */
+void stoup_attach_tick(struct stoup_daemon *d); /* hello time-outs, and all consumers' */
 void stoup_attach_fini(struct stoup_daemon *d);
 uint32_t stoup_attach_cnt(const struct stoup_daemon *d);
 int stoup_epoll_add(const struct stoup_daemon *d, int fd, uint32_t events, uint64_t tag);
@@ -429,6 +474,8 @@ void stoup_claim_cancel(struct stoup_daemon *d);
 void stoup_evict_volume(struct stoup_daemon *d, uint32_t volume_idx);
 /* What the ring asks: bytes until the nearest scan reaches the block in a buffer. */
 uint64_t stoup_evict_next_use(void *arg, uint32_t idx);
+/* Is a cell's value a lease on a block that is in the pool? */
+int stoup_evict_leased(const struct stoup_daemon *d, uint64_t value);
 /* Put a buffer into use and out of use. */
 void stoup_buffer_fill(struct stoup_daemon *d, uint32_t idx, uint64_t off, uint32_t len,
 	uint32_t volume_idx, uint32_t block_idx);
@@ -438,6 +485,8 @@ void stoup_buffer_abandon(struct stoup_daemon *d, uint32_t idx);
 /* ---- publish.c -------------------------------------------------------------------------------- */
 
 void stoup_publish(struct stoup_daemon *d); /* gauges, consumers, heartbeat */
+/* Count what consumer idx met of its limit of requests since the last look. */
+void stoup_publish_refused(struct stoup_daemon *d, uint32_t idx);
 
 /* ---- conductor.c ------------------------------------------------------------------------------ */
 

@@ -133,6 +133,11 @@ static int lease_of(const struct stoup_daemon *d, uint64_t v)
 	       d->buffers[idx].state >= STOUP_BUFFER_RESIDENT;
 }
 
+int stoup_evict_leased(const struct stoup_daemon *d, uint64_t value)
+{
+	return lease_of(d, value);
+}
+
 static void scan_consumer(struct stoup_daemon *d, uint32_t consumer_idx)
 {
 	struct stoup_consumer *c = &d->consumers[consumer_idx];

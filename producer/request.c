@@ -232,8 +232,10 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	/* One waiter per slot: only a page that sets bits of requests which were not answered yet can want
 	 * more. It is refused before it has queued anything, so that it takes nothing from others. */
 	rc = -EBUSY;
-	if (d->consumers[consumer_idx].waiting_cnt >= STOUP_SLOT_CNT)
+	if (d->consumers[consumer_idx].waiting_cnt >= d->opt.request_cap) {
+		stoup_count(d, STOUP_COUNTER_LIMIT_REQUESTS, 1);
 		goto out_fail;
+	}
 	load_idx = volume->load_idx[r->block_idx];
 	if (load_idx == STOUP_IDX_NONE)
 		load_idx = stoup_load_queue(d, r->volume_idx, r->block_idx, 0);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "shm/region.h"
+#include "shm/wire.h"
 
 static const struct {
 	const char *name, *unit;
@@ -165,19 +166,37 @@ static int denied(const char *name, struct stoup_error *err)
 		path, group ? group->gr_name : "?", group ? group->gr_name : "?");
 }
 
+/* Open a control object that belongs to the user whom its name says: anybody may make files there. */
+static int open_of(uint32_t uid, const char *name)
+{
+	struct stat st;
+	int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == uid)
+		return fd;
+	close(fd);
+	return -ENOENT;
+}
+
 int stoup_control_open(const char *pool, const struct stoup_control **ret, size_t *ret_len,
 	struct stoup_error *err)
 {
-	uint32_t uids[2] = {(uint32_t)geteuid(), 0};
+	uint32_t uids[3] = {(uint32_t)geteuid(), 0, 0};
 	struct stoup_region region;
-	char name[128];
+	struct stat run;
+	char name[128], dir[64];
 	int fd = -1, rc = 0;
 
-	for (uint32_t i = 0; i < 2 && fd < 0; i++) {
+	/* The user for whom the machine's runtime directory was made. */
+	if (stoup_runtime_dir(1, dir, sizeof(dir)) == 0 && stat(dir, &run) == 0)
+		uids[2] = (uint32_t)run.st_uid;
+	for (uint32_t i = 0; i < 3 && fd < 0; i++) {
 		if (stoup_control_name(uids[i], pool, name, sizeof(name)) < 0)
 			return stoup_error_set(err, -ENAMETOOLONG, "pool name too long");
-		fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
-		if (fd < 0 && errno == EACCES)
+		fd = open_of(uids[i], name);
+		if (fd == -EACCES)
 			return denied(name, err);
 	}
 	if (fd < 0)
@@ -242,7 +261,7 @@ uint32_t stoup_control_owner(const char *name)
 	const struct stoup_control *c;
 	struct stoup_region region;
 	uint32_t pid = 0;
-	int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
+	int fd = open_of((uint32_t)geteuid(), name);
 
 	if (fd < 0)
 		return 0;
