@@ -4,12 +4,14 @@
 #
 #   storm_own_shm SCRIPT ARGUMENT...   run SCRIPT again where /dev/shm is its own, if that can be had
 #   storm_prepare SOURCE               build what is not there, and make the store
+#   storm_shifting                     add the series that a soak replaces
 #   storm_run OPTION...                run, then verify the store; the exit status is the verdict
 
 STORM_SERIES=6
 STORM_RECORDS=60000 # of each; half of them in a volume of its own, 20000 and 40000 are inside a tie
 STORM_SMALL=20
 STORM_SMALL_RECORDS=300
+STORM_SHIFT_RECORDS=20000
 
 storm_work=
 storm_bin=
@@ -62,6 +64,14 @@ storm_prepare() {
 	storm_ingest 0 20000 --block 64K --codec zstd --level 1
 	storm_ingest 20000 40000 --block 128K --codec lz4
 	storm_ingest 40000 "$STORM_RECORDS" --block 64K --codec lz4
+}
+
+# Two series that a soak replaces again and again.
+storm_shifting() {
+	"$storm_bin/storm_data" "$storm_work/part.dbn" 0 "900:0:$STORM_SHIFT_RECORDS" \
+		"901:0:$STORM_SHIFT_RECORDS"
+	"$storm_bin/stoup" ingest --store "$storm_work/store" --quiet --block 64K "$storm_work/part.dbn"
+	rm -- "$storm_work/part.dbn"
 }
 
 storm_run() {

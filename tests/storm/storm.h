@@ -32,8 +32,9 @@ struct storm_options {
 	uint32_t consumer_kills, daemon_kills;
 	uint32_t worker_cnt, victim_cnt, by_hand_cnt;
 	uint32_t series_cnt, record_cnt, small_cnt, small_record_cnt;
-	double soak_s; /* 0: a storm, by number of kills */
-	int daemon_nice;
+	uint32_t shift_cnt, shift_record_cnt; /* series that are replaced */
+	double soak_s;                        /* 0: a storm, by number of kills */
+	int nice, daemon_nice;
 	int own_shm; /* /dev/shm is this run's alone: what is used there is its own, and it may be filled */
 	int verbose;
 };
@@ -96,8 +97,9 @@ struct storm {
 	struct storm_board *board;
 	int board_fd;
 	struct storm_daemon daemon;
-	struct storm_gen gens[STORM_GEN_CAP];
-	uint32_t gen; /* of gens: the one that runs, counted from 1 */
+	struct storm_gen *gens;
+	uint32_t gen;         /* of gens: the one that runs, counted from 1 */
+	uint64_t start_at_ns; /* of the next daemon, after one that could not start */
 	struct storm_victim victims[STORM_VICTIM_CAP];
 	struct storm_process workers[STORM_WORKER_CAP];
 	uint64_t victim_seq;
@@ -117,9 +119,11 @@ struct storm {
 	uint64_t fault_at_ns, fault_end_ns;
 	uint32_t fault;
 	uint64_t fault_cnt[16];
-	pid_t ingest_pid;
-	uint32_t ingest_kind, edition;
-	uint64_t ingest_to;
+	pid_t ingest_pid, flood_pid;
+	uint32_t ingest_kind, ingest_series, ingest_step, edition;
+	uint64_t ingest_to, ingest_kill_ns;
+	uint64_t grown[STORM_SERIES_CAP]; /* records that are in the store for certain */
+	struct storm_victim *stopped_victim;
 	int full_fd;
 };
 

@@ -7,8 +7,10 @@
  *   --workers N            (8)         --victims N        at a time (4)
  *   --by-hand N            workers that attach anew by themselves after -EPIPE (1)
  *   --small N              further series, of --small-records each, that share blocks
+ *   --shifting N           series of --shifting-records each that a soak replaces (0 or 2)
  *   --soak SECONDS         random faults for so long instead of a number of kills
- *   --daemon-nice N        priority of the daemon, -20 to 19 (0)
+ *   --nice N               priority of the whole storm against others on the machine, -20 to 19 (0)
+ *   --daemon-nice N        of the daemon alone
  *   --own-shm              nobody else uses this /dev/shm
  *   --seed N               (random; printed)
  *
@@ -125,8 +127,11 @@ static const struct option options[] = {
 	{"records", required_argument, NULL, 'r'},
 	{"small", required_argument, NULL, 'm'},
 	{"small-records", required_argument, NULL, 'M'},
+	{"shifting", required_argument, NULL, 'x'},
+	{"shifting-records", required_argument, NULL, 'X'},
 	{"soak", required_argument, NULL, 'k'},
 	{"own-shm", no_argument, NULL, 'o'},
+	{"nice", required_argument, NULL, 'i'},
 	{"daemon-nice", required_argument, NULL, 'N'},
 	{"seed", required_argument, NULL, 'S'},
 	{NULL, 0, NULL, 0},
@@ -179,8 +184,17 @@ static int set_option(struct storm_options *opt, int which)
 	case 'M':
 		opt->small_record_cnt = number(optarg);
 		break;
+	case 'x':
+		opt->shift_cnt = number(optarg);
+		break;
+	case 'X':
+		opt->shift_record_cnt = number(optarg);
+		break;
 	case 'k':
 		opt->soak_s = strtod(optarg, NULL);
+		break;
+	case 'i':
+		opt->nice = (int)strtol(optarg, NULL, 10);
 		break;
 	case 'N':
 		opt->daemon_nice = (int)strtol(optarg, NULL, 10);
@@ -203,7 +217,24 @@ static int options_valid(const struct storm_options *opt)
 	       opt->series_cnt + opt->small_cnt <= STORM_SERIES_CAP && opt->worker_cnt > 0 &&
 	       opt->worker_cnt <= STORM_WORKER_CAP && opt->victim_cnt > 0 &&
 	       opt->victim_cnt <= STORM_VICTIM_CAP && opt->by_hand_cnt <= opt->worker_cnt &&
+	       (opt->shift_cnt == 0 || opt->shift_cnt == 2) &&
 	       opt->daemon_kills < STORM_GEN_CAP / 2;
+}
+
+/* Where the kernel shares processors out by session, a priority counts inside of one alone: a session of
+ * our own, and its priority. */
+static void session_nice(int nice)
+{
+	FILE *group;
+
+	if (getpid() != getsid(0) && setsid() < 0)
+		return;
+	group = fopen("/proc/self/autogroup", "we");
+	if (!group)
+		return;
+	if (fprintf(group, "%d", nice) < 0 || fflush(group) != 0)
+		fprintf(stderr, "storm: --nice %d: %s\n", nice, strerror(errno));
+	fclose(group);
 }
 
 /* ---- the whole -------------------------------------------------------------------------------- */
@@ -218,10 +249,13 @@ static int board_make(struct storm *s)
 	if (s->board == MAP_FAILED)
 		return -1;
 	s->board->series_cnt = s->opt.series_cnt + s->opt.small_cnt;
-	for (uint32_t i = 0; i < s->board->series_cnt; i++)
-		atomic_store(&s->board->record_cnt[i],
-			i < s->opt.series_cnt ? s->opt.record_cnt : s->opt.small_record_cnt);
-	return 0;
+	s->board->shift_cnt = s->opt.shift_cnt;
+	for (uint32_t i = 0; i < s->board->series_cnt; i++) {
+		s->grown[i] = i < s->opt.series_cnt ? s->opt.record_cnt : s->opt.small_record_cnt;
+		atomic_store(&s->board->record_cnt[i], s->grown[i]);
+	}
+	s->gens = calloc(STORM_GEN_CAP, sizeof(*s->gens));
+	return s->gens ? 0 : -1;
 }
 
 static int up(const struct storm *s)
@@ -303,6 +337,8 @@ int main(int argc, char **argv)
 		setpriority(PRIO_PROCESS, 0, -10) < 0)
 		fprintf(stderr,
 			"storm: without the right to a higher priority, times are less exact\n");
+	if (s.opt.nice)
+		session_nice(s.opt.nice);
 	if (board_make(&s) < 0)
 		return 2;
 	printf("storm: seed %" PRIu64 "\n", s.opt.seed);

@@ -4,6 +4,7 @@
  * usage: storm_worker POOL BOARD_FD SLOT SEED [option...]
  *   --victim     attach, scan and hold in one or several threads until the process is killed; now and
  *                then with a child that has inherited everything
+ *   --flood      connect and say nothing, or nonsense, as often as it can, until it is killed
  *   --by-hand    attach anew by itself after -EPIPE, without the library's going on
  *
  *      worker:  attach --> scan of a series, of a range, of two at a time --> next one ...
@@ -19,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #include "storm/record.h"
@@ -26,6 +29,7 @@
 
 #define ATTACH_NS  UINT64_C(60000000000) /* longest time without a daemon */
 #define NAP_NS     200000
+#define FLOOD_CNT  100
 #define THREAD_CAP 3u
 #define VICTIM_NAP 400u /* microseconds, at most, between two steps of a victim */
 
@@ -109,6 +113,7 @@ static void choose(struct storm_run *run, struct storm_scan *scan)
 
 	*scan = (struct storm_scan){.run = run};
 	scan->series = (uint32_t)storm_below(random, run->board->series_cnt);
+	/* What was ingested meanwhile is read as soon as it is seen. */
 	cnt = storm_get(&run->board->record_cnt[scan->series]);
 	scan->end = cnt;
 	scan->whole = storm_below(random, 2) == 0;
@@ -289,10 +294,37 @@ static int victim(struct storm_run *run)
 		pause();
 }
 
+/* ---- a flood ---------------------------------------------------------------------------------- */
+
+/* Hold as many connections as there are descriptors, say something that is no hello in every other, and
+ * begin anew. */
+static int flood(const struct storm_run *run)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+	int fds[FLOOD_CNT];
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/stoup/%s.sock", dir ? dir : "",
+		run->pool);
+	for (;;) {
+		for (int i = 0; i < FLOOD_CNT; i++) {
+			fds[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+			if (connect(fds[i], (const struct sockaddr *)&addr, sizeof(addr)) == 0 &&
+				i % 2)
+				send(fds[i], &addr, 40, MSG_NOSIGNAL | MSG_DONTWAIT);
+		}
+		nap(1000000);
+		for (int i = 0; i < FLOOD_CNT; i++)
+			close(fds[i]);
+	}
+	return 0;
+}
+
 /* ---- the program ------------------------------------------------------------------------------ */
 
 static const struct option options[] = {
 	{"victim", no_argument, NULL, 'v'},
+	{"flood", no_argument, NULL, 'f'},
 	{"by-hand", no_argument, NULL, 'b'},
 	{NULL, 0, NULL, 0},
 };
@@ -300,12 +332,13 @@ static const struct option options[] = {
 int main(int argc, char **argv)
 {
 	struct storm_run run = {0};
-	int which, is_victim = 0;
+	int which, is_victim = 0, is_flood = 0;
 
 	while ((which = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		if (which == '?')
 			return 2;
 		is_victim |= which == 'v';
+		is_flood |= which == 'f';
 		run.by_hand |= which == 'b';
 	}
 	if (argc - optind != 4)
@@ -317,6 +350,8 @@ int main(int argc, char **argv)
 		(int)strtol(argv[optind + 1], NULL, 10), 0);
 	if (run.board == MAP_FAILED || run.slot >= STORM_WORKER_CAP)
 		return 2;
+	if (is_flood)
+		return flood(&run);
 	if (is_victim) {
 		run.tally = &run.board->victims;
 		return victim(&run);

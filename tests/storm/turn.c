@@ -73,7 +73,8 @@ static void due_daemon(struct storm *s)
 	struct storm_daemon *d = &s->daemon;
 
 	if (d->state == STORM_DOWN) {
-		storm_daemon_start(s);
+		if (s->now_ns >= s->start_at_ns)
+			storm_daemon_start(s);
 		return;
 	}
 	if (s->quiet || d->killed)
@@ -221,6 +222,11 @@ static int quiet_down(struct storm *s)
 	storm_fault_end(s);
 	if (!storm_turn_until(s, calm, 60, "victims ended, daemon running"))
 		return 0;
+	/* What was ingested meanwhile is served by a daemon that starts after it, for certain. */
+	if (s->opt.soak_s > 0) {
+		storm_daemon_kill(s);
+		storm_turn_until(s, calm, 60, "another daemon running");
+	}
 	phase(s, STORM_PAUSE);
 	return storm_turn_until(s, parked, 90, "all workers hold nothing");
 }
@@ -230,6 +236,8 @@ void storm_checkpoint(struct storm *s)
 	if (quiet_down(s)) {
 		storm_look_parked(s);
 		s->checkpoints++;
+		for (uint32_t i = 0; i < s->board->series_cnt; i++)
+			atomic_store(&s->board->record_cnt[i], s->grown[i]);
 	}
 	phase(s, STORM_RUN);
 	storm_turn_until(s, unparked, 30, "workers go on");
