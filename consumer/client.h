@@ -267,8 +267,9 @@ int stoup_session_silent(struct stoup_session *ses, const char *more, struct sto
 
 /* ---- renew.c --------------------------------------------------------------------------------- */
 
-/* `old` has ended: attach to the daemon that comes after it, or let the thread that does it end. 0:
- * another session is current. -EPIPE with text: none came until the deadline, or STOUP_NO_RECONNECT. */
+/* `old` has ended: attach to the daemon that comes after it, or wait for the thread that does. 0:
+ * another session is current. -EPIPE with text: none came in time, or STOUP_NO_RECONNECT; a text
+ * that `err` has with that code stays in the latter case. */
 int stoup_renew(
 	struct stoup *st, struct stoup_session *old, uint64_t deadline_ns, struct stoup_error *err);
 

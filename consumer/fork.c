@@ -57,6 +57,8 @@ int stoup_fork_prepare(struct stoup *st, struct stoup_fork *ret, struct stoup_er
 		return stoup_error_set(err, -EINVAL, "no attachment was given");
 	if (!stoup_client_own(st))
 		return stoup_client_inherited(err);
+	if (err)
+		err->code = 0; /* stoup_renew_locked asks whether there is a text already */
 	pthread_mutex_lock(&st->question);
 	deadline_ns = stoup_client_now() + st->opt.reconnect_ns;
 	while ((rc = copy(st, &ticket, err)) == -EPIPE) {

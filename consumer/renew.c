@@ -147,6 +147,8 @@ int stoup_refresh(struct stoup *st, struct stoup_error *err)
 
 	if (!stoup_client_own(st))
 		return stoup_client_inherited(err);
+	if (err)
+		err->code = 0; /* stoup_renew_locked asks whether there is a text already */
 	pthread_mutex_lock(&st->question);
 	rc = newer(st->current, stoup_client_now() + st->opt.timeout_ns, err);
 	if (rc == -EPIPE) {

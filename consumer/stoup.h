@@ -43,7 +43,8 @@
  *
  * Caveats first: a span is valid until the next call on its cursor (stoup_hold keeps it longer). The
  * memory is read-only: writing to it faults, in the writer alone. After fork() the child must attach
- * anew, unless the parent prepared the fork (stoup_fork_prepare). A consumer that holds leases and does nothing keeps its buffers from being reused.
+ * anew, unless the parent prepared the fork (stoup_fork_prepare). A consumer that holds leases and does
+ * nothing keeps its buffers from being reused.
  *
  * Symbols and layouts here are stable within SOVERSION; structures given by the caller carry their
  * length where they may grow.

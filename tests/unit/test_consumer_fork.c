@@ -78,6 +78,28 @@ static uint32_t leased_in(const struct stoup_page *page)
 	return cnt;
 }
 
+/* The same of a page that the conductor made for another process, whose order with us a thread
+ * sanitizer does not see: the conductor made it under the mutex. */
+static uint32_t leased_at(const struct fake_peer *peer)
+{
+	uint32_t cnt;
+
+	pthread_mutex_lock(&fake.mutex);
+	cnt = leased_in(peer->page.base);
+	pthread_mutex_unlock(&fake.mutex);
+	return cnt;
+}
+
+static uint64_t ticket_at(const struct fake_peer *copy)
+{
+	uint64_t ticket;
+
+	pthread_mutex_lock(&fake.mutex);
+	ticket = copy->ticket;
+	pthread_mutex_unlock(&fake.mutex);
+	return ticket;
+}
+
 START_TEST(the_child_goes_on_with_cursors_spans_and_holds_of_its_own)
 {
 	struct stoup_stats stats = {.struct_len = sizeof(stats)};
@@ -144,7 +166,7 @@ START_TEST(what_the_parent_releases_stays_leased_for_the_child)
 	ck_assert_int_eq(stoup_next(cur, &span), 1);
 	prepare(&state);
 	/* From the copy on, before the child comes. */
-	ck_assert_uint_eq(leased_in(fake.copies[0].page.base), 1);
+	ck_assert_uint_eq(leased_at(&fake.copies[0]), 1);
 	pid = fork();
 	if (pid == 0) {
 		CHILD_MUST(stoup_fork_child(&state, &err) == 0);
@@ -158,10 +180,10 @@ START_TEST(what_the_parent_releases_stays_leased_for_the_child)
 	ck_assert_int_eq(read(ready[0], &byte, 1), 1);
 	stoup_cursor_close(cur);
 	ck_assert_uint_eq(fake_leased(&fake), 0);
-	ck_assert_uint_eq(leased_in(fake.peers[1].page.base), 1);
+	ck_assert_uint_eq(leased_at(&fake.peers[1]), 1);
 	ck_assert_int_eq(write(go[1], &byte, 1), 1);
 	wait_child(pid);
-	ck_assert_uint_eq(leased_in(fake.peers[1].page.base), 0);
+	ck_assert_uint_eq(leased_at(&fake.peers[1]), 0);
 	for (uint32_t i = 0; i < 2; i++) {
 		close(ready[i]);
 		close(go[i]);
@@ -178,9 +200,9 @@ START_TEST(a_fork_that_failed_gives_the_copy_up)
 	begin();
 	ck_assert_int_eq(stoup_next(cur, &span), 1);
 	prepare(&state);
-	ck_assert_uint_ne(fake.copies[0].ticket, 0);
+	ck_assert_uint_ne(ticket_at(&fake.copies[0]), 0);
 	ck_assert_int_eq(stoup_fork_parent(&state, 0), 0);
-	ck_assert_uint_eq(fake.copies[0].ticket, 0);
+	ck_assert_uint_eq(ticket_at(&fake.copies[0]), 0);
 	ck_assert_int_eq(stoup_fork_parent(&state, 0), -EINVAL);
 	ck_assert_int_eq(stoup_next(cur, &span), 1);
 	end();

@@ -177,6 +177,29 @@ START_TEST(sixty_four_unanswered_requests_use_up_the_slots_and_the_next_one_says
 	for (uint32_t i = 0; i < 64; i++)
 		expect_error(-ETIMEDOUT, "did not come");
 	expect_error(-ETIMEDOUT, "all 64 request slots");
+	ck_assert_uint_eq(atomic_load(&st->current->page->requests_refused_cnt), 1);
+	end();
+}
+END_TEST
+
+START_TEST(a_pool_that_takes_fewer_requests_of_one_process_is_asked_for_no_more)
+{
+	fake_init(&fake);
+	fake.control->request_cap = 3;
+	fake_volume(&fake, 1, 0, 4, series, 1);
+	fake_start(&fake, "p");
+	st = fake_attach("p", NULL);
+	st->opt.timeout_ns = 1000000;
+	st->opt.ahead_cnt = 0;
+	cur = fake_scan(st, "A/x", 0, 0);
+	act(0, FAKE_NEVER, 0, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_error(-ETIMEDOUT, "did not come");
+	expect_error(-ETIMEDOUT, "all 3 request slots");
+	ck_assert_ptr_nonnull(
+		strstr(stoup_cursor_error(cur)->text, "more --requests (at most 64)"));
+	ck_assert_uint_eq(atomic_load(&st->current->page->requests_refused_cnt), 1);
+	ck_assert_uint_eq(fake_log_cnt(&fake), 3);
 	end();
 }
 END_TEST
@@ -554,6 +577,7 @@ int main(void)
 		error, a_time_out_leaves_the_cursor_where_it_was_and_a_late_answer_frees_the_slot);
 	tcase_add_test(
 		error, sixty_four_unanswered_requests_use_up_the_slots_and_the_next_one_says_so);
+	tcase_add_test(error, a_pool_that_takes_fewer_requests_of_one_process_is_asked_for_no_more);
 	tcase_add_test(
 		error, a_done_without_a_grant_and_a_grant_of_a_buffer_that_is_none_are_refused);
 	tcase_add_test(error, a_buffer_outside_the_region_is_refused_on_a_hit);
