@@ -41,7 +41,7 @@ static const char *condition(const struct stoup_control *c)
 
 	if (state == STOUP_STATE_STOPPED)
 		return "stopped";
-	if (!stoup_control_alive(c))
+	if (stoup_control_life(c) == 0)
 		return "dead";
 	if (state == STOUP_STATE_STARTING)
 		return "starting";
@@ -112,16 +112,25 @@ static void json_consumers(const struct stoup_control *c)
 static void json_volumes(const struct stoup_control *c)
 {
 	uint32_t cnt = atomic_load_explicit(&c->volume_cnt, memory_order_acquire);
+	const char *sep = "";
 
 	printf(",\n\"volumes\": [");
 	for (uint32_t i = 0; i < cnt && i < c->volume_cap; i++) {
 		const struct stoup_control_volume *v = &stoup_control_volumes(c)[i];
+		uint32_t state = atomic_load_explicit(&v->state, memory_order_acquire);
 
-		printf("%s\n  {", i ? "," : "");
+		if (state == STOUP_VOLUME_ABSENT)
+			continue;
+		printf("%s\n  {", sep);
+		sep = ",";
 		json_text("path", v->path);
-		printf(", \"blocks\": %u, \"series\": %u, \"records\": %" PRIu64
+		printf(", \"state\": \"%s\", \"born\": %" PRIu64 ", \"retired\": %" PRIu64
+		       ", \"blocks\": %u, \"series\": %u, \"records\": %" PRIu64
 		       ", \"raw_bytes\": %" PRIu64 ", \"stored_bytes\": %" PRIu64 "}",
-			v->block_cnt, v->series_cnt, v->record_cnt, v->raw_len, v->stored_len);
+			state == STOUP_VOLUME_SERVED ? "served" : "retired",
+			atomic_load_explicit(&v->born_seq, memory_order_relaxed),
+			atomic_load_explicit(&v->retired_seq, memory_order_relaxed), v->block_cnt,
+			v->series_cnt, v->record_cnt, v->raw_len, v->stored_len);
 	}
 	printf("\n]");
 }
@@ -278,9 +287,11 @@ static void print_state(const struct stoup_control *c)
 		printf("  the daemon was killed: consumers keep what they hold; start it again, "
 		       "nothing needs cleaning\n");
 	if (strcmp(state, "silent") == 0)
-		printf("  no heartbeat for %.1f s: the daemon is stopped (kill -CONT %u) or the "
+		printf("  no heartbeat for %.1f s: the daemon is %sstopped (kill -CONT %u) or the "
 		       "machine is overloaded\n",
-			(double)age_ns(c->heartbeat_ns) / 1e9, c->daemon_pid);
+			(double)age_ns(c->heartbeat_ns) / 1e9,
+			stoup_control_life(c) < 0 ? "dead (it ran in another PID namespace), " : "",
+			c->daemon_pid);
 }
 
 static double mib(uint64_t bytes)

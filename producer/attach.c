@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -141,9 +142,9 @@ static void accept_all(struct stoup_daemon *d)
 		fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
-				stoup_log_error(d, -errno,
-					"accept: %s; mend: raise the daemon's ulimit -n",
-					strerror(errno));
+				stoup_log_error(d, -errno, "accept: %s%s", strerror(errno),
+					errno == EMFILE ? "; mend: raise the daemon's ulimit -n"
+							: "");
 				listen_watch(d, 0);
 			}
 			return;
@@ -187,19 +188,20 @@ static int reply_send(struct stoup_daemon *d, int fd, const struct stoup_consume
 		.fingerprint = d->control->fingerprint,
 		.attach_no = c->attach_no,
 		.consumer_idx = idx,
-		.volume_cnt = d->volume_cnt};
+		.volume_cnt = stoup_snapshot_cnt(d, c->snapshot_seq),
+		.snapshot_seq = c->snapshot_seq};
 	int fds[STOUP_WIRE_FD_CAP];
 
 	memcpy(reply.instance, d->control->instance, sizeof(reply.instance));
 	/* Descriptors that a peer does not read count against the daemon's limit, so that only a few come
 	 * unasked; the rest is pulled by who reads. */
-	reply.volume_here = d->volume_cnt <= STOUP_WIRE_VOLUME_UNASKED ? d->volume_cnt : 0;
 	fds[STOUP_WIRE_FD_CONTROL] = d->control_region.ro_fd;
 	fds[STOUP_WIRE_FD_DATA] = d->data_region.ro_fd;
 	fds[STOUP_WIRE_FD_PAGE] = c->page.fd;
 	fds[STOUP_WIRE_FD_DOORBELL] = c->bell_fd;
-	for (uint32_t i = 0; i < reply.volume_here; i++)
-		fds[STOUP_WIRE_FD_FIXED + i] = d->volumes[i].catalog.ro_fd;
+	if (reply.volume_cnt <= STOUP_WIRE_VOLUME_UNASKED)
+		reply.volume_here = stoup_snapshot_fds(d, c->snapshot_seq, 0,
+			STOUP_WIRE_VOLUME_UNASKED, fds + STOUP_WIRE_FD_FIXED);
 	return stoup_wire_send(
 		fd, &reply, sizeof(reply), fds, STOUP_WIRE_FD_FIXED + reply.volume_here);
 }
@@ -219,6 +221,7 @@ static int consumer_make(struct stoup_daemon *d, uint32_t idx, int sock_fd,
 	rc = stoup_consumer_join(d, idx, sock_fd, cred, err);
 	if (rc < 0)
 		goto out_page;
+	stoup_snapshot_give(d, c);
 	STOUP_HOOK("attach.page");
 	rc = reply_send(d, sock_fd, c, idx);
 	STOUP_HOOK("attach.replied");
@@ -284,6 +287,18 @@ static void refuse(struct stoup_daemon *d, int fd, const struct stoup_error *err
 	stoup_log_error(d, err->code, "attach refused: %s", err->text);
 }
 
+static void files_explain(const struct stoup_daemon *d, struct stoup_error *err)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	stoup_error_set(err, -EMFILE,
+		"the daemon of pool '%s' has used up its %llu descriptors, for %u consumers and %u volumes; mend: "
+		"raise its ulimit -n",
+		d->opt.pool, (unsigned long long)limit.rlim_cur, stoup_attach_cnt(d),
+		d->volume_cnt);
+}
+
 static void hello(struct stoup_daemon *d, uint32_t slot)
 {
 	struct stoup_pending *pending = &d->pending[slot];
@@ -307,19 +322,16 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 	rc = stoup_access_check(d, fd, &cred, monitor, &err);
 	if (rc == 0)
 		rc = hello_check(d, &msg, len, &err);
-	/* Hung up without a word: the library takes that for an ending daemon and starts the next. */
-	if (rc == 0 && !monitor && d->opt.automatic && stoup_attach_cnt(d) == 0 &&
-		stoup_volumes_changed(d)) {
-		stoup_chores_close(d->closer, fd);
-		stoup_daemon_end(d, "the store has changed");
-		return;
-	}
+	if (rc == 0 && !monitor)
+		stoup_rescan_fresh(d);
 	if (rc == 0 && monitor)
 		rc = monitor_answer(d, fd, &err);
 	else if (rc == 0 && (msg.flags & STOUP_HELLO_CHILD))
 		rc = stoup_fork_redeem(d, msg.ticket, fd, &cred, &err);
 	else if (rc == 0)
 		rc = consumer_new(d, fd, &cred, &err);
+	if (rc == -EMFILE)
+		files_explain(d, &err);
 	if (rc < 0)
 		refuse(d, fd, &err);
 	if (rc < 0 || monitor)
@@ -329,20 +341,28 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 /* ---- messages after the hello ----------------------------------------------------------------- */
 
 /* Answer a pull. A peer that asks again without having read the answer before is none of ours. */
-static int volumes_send(struct stoup_daemon *d, int fd, uint32_t first)
+static int volumes_send(
+	struct stoup_daemon *d, struct stoup_consumer *c, const struct stoup_wire_volumes *asked)
 {
-	struct stoup_wire_volumes msg = {.magic = STOUP_HELLO_MAGIC,
-		.kind = STOUP_WIRE_VOLUMES,
-		.first = first,
-		.volume_cnt = d->volume_cnt};
+	struct stoup_wire_volumes msg = {
+		.magic = STOUP_HELLO_MAGIC, .kind = STOUP_WIRE_VOLUMES, .first = asked->first};
 	int fds[STOUP_WIRE_VOLUME_CAP];
 	int unread = 0;
 
-	if (ioctl(fd, SIOCOUTQ, &unread) == 0 && unread > 0)
+	if (ioctl(c->sock_fd, SIOCOUTQ, &unread) == 0 && unread > 0)
 		return -EPROTO;
-	for (uint32_t i = first; i < d->volume_cnt && msg.cnt < STOUP_WIRE_VOLUME_CAP; i++)
-		fds[msg.cnt++] = d->volumes[i].catalog.ro_fd;
-	return stoup_wire_send(fd, &msg, sizeof(msg), fds, msg.cnt);
+	if (asked->flags & STOUP_VOLUMES_NEWEST) {
+		stoup_rescan_fresh(d);
+		c->snapshot_seq = d->snapshot_seq;
+	}
+	msg.snapshot_seq = c->snapshot_seq;
+	msg.volume_cnt = stoup_snapshot_cnt(d, c->snapshot_seq);
+	if (stoup_snapshot_stale(d, c->snapshot_seq))
+		msg.error = -ESTALE;
+	else
+		msg.cnt = stoup_snapshot_fds(
+			d, c->snapshot_seq, asked->first, STOUP_WIRE_VOLUME_CAP, fds);
+	return stoup_wire_send(c->sock_fd, &msg, sizeof(msg), fds, msg.cnt);
 }
 
 static void socket_event(struct stoup_daemon *d, uint32_t idx)
@@ -367,7 +387,7 @@ static void socket_event(struct stoup_daemon *d, uint32_t idx)
 	if (len >= (int64_t)sizeof(msg.head) && msg.head.magic != STOUP_HELLO_MAGIC)
 		len = -EPROTO;
 	else if (len == sizeof(msg.volumes) && msg.head.kind == STOUP_WIRE_VOLUMES)
-		len = volumes_send(d, c->sock_fd, msg.volumes.first);
+		len = volumes_send(d, c, &msg.volumes);
 	else if (len == sizeof(msg.fork) && msg.head.kind == STOUP_WIRE_FORK)
 		len = stoup_fork_message(d, idx, &msg.fork);
 	else

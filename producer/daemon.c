@@ -36,6 +36,8 @@
 #define POOL_LEN_MIN   (UINT64_C(64) << 10) /* sixteen pages: below that nothing of use fits */
 #define EXTENT_TYPICAL (UINT64_C(32) << 10) /* buffers are planned for pools of extents this long */
 #define HUGE_LEN       (UINT64_C(2) << 20)
+#define BLOCK_LEN_USUAL                                                                            \
+	(512u << 10) /* that ingest makes by default: what a rescan brings is served */
 
 /* Descriptors: one per volume and its catalog, three per consumer. The soft limit is a default for
  * programs that use select; the hard one is what the administrator meant. */
@@ -67,6 +69,9 @@ static int size_pool(struct stoup_daemon *d, uint64_t *ret, struct stoup_error *
 			len = cap;
 		if (len < (uint64_t)d->block_len_max * 8)
 			len = (uint64_t)d->block_len_max * 8;
+		/* What is ingested later, as by default, shall not find the pool too small. */
+		if (len < (uint64_t)BLOCK_LEN_USUAL * 8)
+			len = (uint64_t)BLOCK_LEN_USUAL * 8;
 		len = (len + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
 	}
 	len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
@@ -117,7 +122,7 @@ static int make_control(struct stoup_daemon *d, struct stoup_error *err)
 	struct stoup_control_config config = {.consumer_cap = d->opt.consumer_cap,
 		.cell_cap = d->opt.cell_cap,
 		.buffer_cap = d->buffer_cap,
-		.volume_cap = d->volume_cnt ? d->volume_cnt : 1};
+		.volume_cap = d->volume_cap};
 	int rc;
 
 	/* Always POSIX and named: monitors must find it when the daemon hangs or is dead. */
@@ -126,10 +131,14 @@ static int make_control(struct stoup_daemon *d, struct stoup_error *err)
 	if (rc < 0)
 		return rc;
 	share_control(d);
+	rc = stoup_control_lock(d->control_region.fd);
+	if (rc < 0)
+		return stoup_error_set(err, rc, "locking the control object: %s", strerror(-rc));
 	d->control = d->control_region.base;
 	stoup_control_format(d->control, &config);
 	d->control->daemon_pid = (uint32_t)getpid();
 	d->control->daemon_start = stoup_process_start((uint32_t)getpid());
+	d->control->pid_ns = stoup_pid_ns();
 	d->counters = stoup_control_counters(d->control);
 	d->table = stoup_control_buffers(d->control);
 	return 0;
@@ -279,10 +288,12 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 	d->buffers = calloc(d->buffer_cap, sizeof(d->buffers[0]));
 	d->refs = calloc(d->buffer_cap, sizeof(d->refs[0]));
 	d->leased = calloc(d->buffer_cap, sizeof(d->leased[0]));
+	d->draining = calloc(d->buffer_cap, sizeof(d->draining[0]));
 	d->consumers = calloc(d->opt.consumer_cap, sizeof(d->consumers[0]));
 	d->loads = calloc(d->load_cap, sizeof(d->loads[0]));
 	d->waiters = calloc(waiter_cap, sizeof(d->waiters[0]));
-	if (!d->buffers || !d->refs || !d->leased || !d->consumers || !d->loads || !d->waiters)
+	if (!d->buffers || !d->refs || !d->leased || !d->draining || !d->consumers || !d->loads ||
+		!d->waiters)
 		return stoup_error_set(err, -ENOMEM, "out of memory for the tables of the pool");
 	for (uint32_t i = 0; i < d->buffer_cap; i++)
 		d->buffers[i].gen = 1;
@@ -306,9 +317,12 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 
 /* ---- threads and reading ---------------------------------------------------------------------- */
 
+/* A slot holds the longest stored block that is there, and what later ingests make by default (a
+ * stored block is no longer than a decoded one). Staging can not grow: io_uring knows its memory. */
 static size_t stored_len_max(const struct stoup_daemon *d)
 {
-	size_t max = STOUP_OS_PAGE_LEN;
+	size_t max = d->control->block_len_max < BLOCK_LEN_USUAL ? d->control->block_len_max
+	                                                         : BLOCK_LEN_USUAL;
 
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
 		for (uint32_t v = 0; v < d->stores[i]->volume_cnt; v++) {
@@ -335,7 +349,7 @@ static int make_engines(struct stoup_daemon *d, struct stoup_error *err)
 		return rc;
 	d->opt.reader.depth = depth;
 	d->opt.reader.staging = d->staging;
-	d->opt.reader.file_cap = d->volume_cnt ? d->volume_cnt : 1;
+	d->opt.reader.file_cap = d->volume_cap;
 	rc = stoup_reader_create(&d->opt.reader, &d->reader, err);
 	if (rc < 0)
 		return rc;
@@ -404,7 +418,7 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 	owner = stoup_control_owner(d->control_name);
 	if (owner) {
 		d->control_name[0] = 0;
-		rc = stoup_name_held(d, owner, err);
+		rc = stoup_name_held(d, owner == STOUP_OWNER_UNSEEN ? 0 : owner, err);
 		/* In another runtime directory: whoever waits for it here would wait in vain. */
 		d->held = 0;
 		return rc;
@@ -429,6 +443,7 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 	STOUP_HOOK("start.bound");
 	describe_reader(d);
 	d->now_ns = stoup_now_ns();
+	stoup_rescan_watch(d);
 	stoup_publish(d);
 	stoup_control_announce(d->control); /* [A1] */
 	STOUP_HOOK("start.announced");
@@ -444,6 +459,7 @@ static void stop(struct stoup_daemon *d)
 		stoup_name_unlink(d);
 		STOUP_HOOK("stop.unlinked");
 	}
+	stoup_rescan_fini(d);
 	stoup_reader_destroy(d->reader);
 	stoup_decode_destroy(d->decode);
 	stoup_attach_fini(d);
@@ -458,6 +474,7 @@ static void stop(struct stoup_daemon *d)
 	free(d->buffers);
 	free(d->refs);
 	free(d->leased);
+	free(d->draining);
 	free(d->loads);
 	free(d->waiters);
 	stoup_region_fini(&d->data_region);
@@ -485,6 +502,19 @@ static void tell_ready(const struct stoup_daemon *d, int rc, const struct stoup_
 	close(d->opt.ready_fd);
 }
 
+/* Whatever it was that found no descriptor: the limit is what mends it. */
+static void explain_files(int rc, struct stoup_error *err)
+{
+	struct stoup_error found = *err;
+	struct rlimit limit = {0};
+
+	if (rc != -EMFILE || strstr(found.text, "ulimit"))
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	stoup_error_set(err, rc, "%.120s; the daemon may have %llu; mend: raise it: ulimit -n",
+		found.text, (unsigned long long)limit.rlim_cur);
+}
+
 int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error *err)
 {
 	struct stoup_error own = {0};
@@ -496,7 +526,7 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 		return stoup_error_set(err, -ENOMEM, "out of memory");
 	d->opt = *opt;
 	d->uid = geteuid();
-	d->lock_fd = d->listen_fd = d->epoll_fd = d->signal_fd = -1;
+	d->lock_fd = d->listen_fd = d->epoll_fd = d->signal_fd = d->watch_fd = -1;
 	d->control_region.fd = d->control_region.ro_fd = -1;
 	d->data_region.fd = d->data_region.ro_fd = -1;
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
@@ -508,6 +538,7 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 	sigdelset(&set, SIGABRT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	rc = start(d, &own);
+	explain_files(rc, &own);
 	tell_ready(d, rc, &own);
 	if (rc == 0) {
 		stoup_log_info(d,

@@ -67,7 +67,7 @@ int stoup_consumer_place(struct stoup_daemon *d, uint32_t idx, struct stoup_erro
 	return rc;
 }
 
-/* A descriptor of the peer's process, or -1 where only hang-up will tell. */
+/* A descriptor of the peer's process, or a negative errno: only hang-up will tell. */
 static int pidfd_of(int sock_fd, pid_t pid)
 {
 	socklen_t len = sizeof(int);
@@ -80,9 +80,11 @@ static int pidfd_of(int sock_fd, pid_t pid)
 	/* Second: by number, and the same process before and after. */
 	start = stoup_process_start((uint32_t)pid);
 	fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (fd >= 0 && (start == 0 || stoup_process_start((uint32_t)pid) != start)) {
+	if (fd < 0)
+		return -errno;
+	if (start == 0 || stoup_process_start((uint32_t)pid) != start) {
 		close(fd);
-		return -1;
+		return -ESRCH;
 	}
 	return fd;
 }
@@ -118,6 +120,12 @@ int stoup_consumer_join(struct stoup_daemon *d, uint32_t idx, int sock_fd, const
 	if (c->bell_fd < 0)
 		return stoup_error_set(err, -errno, "eventfd: %s", strerror(errno));
 	c->pid_fd = pidfd_of(sock_fd, cred->pid);
+	/* A want of descriptors passes: it must not leave a consumer whose hang-up alone ends its leases. */
+	if (c->pid_fd == -EMFILE || c->pid_fd == -ENFILE) {
+		rc = c->pid_fd;
+		stoup_consumer_part(d, idx);
+		return stoup_error_set(err, rc, "pidfd_open: %s", strerror(-rc));
+	}
 	c->sock_fd = sock_fd;
 	rc = stoup_epoll_add(d, sock_fd, EPOLLIN | EPOLLRDHUP, STOUP_TAG(STOUP_TAG_SOCKET, idx));
 	if (rc == 0)

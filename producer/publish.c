@@ -102,7 +102,8 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	slot->last_ns = now;
 	atomic_store_explicit(&slot->seq, (seq | 1) + 1, memory_order_release);
 	stoup_count(d, STOUP_COUNTER_ERRORS, 1);
-	if (quiet_ns > 1000000000)
+	/* Below 0: the wall clock was set back. */
+	if (quiet_ns > 1000000000 || quiet_ns < 0)
 		say(d, "error: ", text);
 	return (uint64_t)idx + 1;
 }

@@ -102,7 +102,8 @@ uint64_t stoup_region_available(uint32_t backing)
 
 static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
 {
-	unsigned long long need = len, avail = stoup_region_available(backing), pages;
+	unsigned long long need = len, avail = stoup_region_available(backing), pages, whole;
+	struct statvfs vfs;
 
 	if (backing == STOUP_BACKING_HUGETLB) {
 		pages = (need + HUGE_LEN - 1) / HUGE_LEN;
@@ -117,11 +118,25 @@ static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
 			"not enough memory for %llu bytes of memfd; mend: a smaller --size, or "
 			"raise the memory limit of the container or cgroup",
 			need);
+	whole = need;
+	/* What others have there stays theirs. */
+	if (statvfs("/dev/shm", &vfs) == 0)
+		whole += (unsigned long long)(vfs.f_blocks - vfs.f_bavail) * vfs.f_frsize;
+	whole = whole / (1 << 20) + 64;
 	return stoup_error_set(err, -ENOSPC,
 		"/dev/shm is too small: needed %llu bytes, available %llu; mend: mount -o "
 		"remount,size=%lluM /dev/shm (container: --shm-size=%llum), a smaller --size, or "
 		"--backing=memfd",
-		need, avail, (need + avail / 8) / (1 << 20) + 64, need / (1 << 20) + 64);
+		need, avail, whole, whole);
+}
+
+/* The kernel makes memfds 0777: whoever is passed a read-only descriptor could open it for writing
+ * through /proc. Seals forbid the writing, but not to change times and attributes or to page it out. */
+static int memfd_mode(int fd, uint32_t mode, struct stoup_error *err)
+{
+	return fchmod(fd, (mode_t)mode) < 0
+	               ? stoup_error_set(err, -errno, "chmod of a memfd: %s", strerror(errno))
+	               : 0;
 }
 
 /* The name is taken, and not ours to remove: /dev/shm is sticky. */
@@ -153,11 +168,7 @@ static int open_object(struct stoup_region *region, uint32_t backing, const char
 				backing == STOUP_BACKING_HUGETLB
 					? " (huge pages of 2 MiB are not available)"
 					: "");
-		/* A memfd is born with mode 0777: whoever is passed it could open it anew for writing. */
-		if (fchmod(region->fd, 0600) < 0)
-			return stoup_error_set(
-				err, -errno, "chmod of a memfd: %s", strerror(errno));
-		return 0;
+		return memfd_mode(region->fd, mode, err);
 	}
 	shm_unlink(name);
 	region->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
@@ -335,11 +346,9 @@ int stoup_region_create_page(
 	made.fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (made.fd < 0)
 		return stoup_error_set(err, -errno, "memfd_create: %s", strerror(errno));
-	if (fchmod(made.fd, 0600) < 0) {
-		rc = stoup_error_set(err, -errno, "chmod of a consumer page: %s", strerror(errno));
-		goto out_fini;
-	}
-	rc = reserve(&made, STOUP_BACKING_MEMFD, err);
+	rc = memfd_mode(made.fd, 0600, err);
+	if (rc == 0)
+		rc = reserve(&made, STOUP_BACKING_MEMFD, err);
 	if (rc < 0)
 		goto out_fini;
 	if (fcntl(made.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
