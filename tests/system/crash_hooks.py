@@ -11,6 +11,7 @@ import sys
 
 import lib_rescan
 import lib_stoup as t
+import lib_wire as w
 
 if "hooks" not in t.run([t.STOUPD, "--version"]).stdout:
     print("built without hooks: skipped")
@@ -120,12 +121,27 @@ for hook in STOP:
     after.stop()
     t.equal(t.shm_names(pool), [], f"{hook}: names left")
 
+# A daemon dies between a copy for a child and its answer: the parent is hung up on, the next daemon just starts.
+os.environ["STOUP_HOOK"] = "fork.copied"
+dying = t.Daemon(store, "1M", pool=pool)
+del os.environ["STOUP_HOOK"]
+peer = w.Peer(pool)
+t.equal(peer.hello()["error"], 0, "the parent attaches")
+t.equal(peer.fork(), None, "the parent is hung up on")
+t.equal(dying.process.wait(60), -signal.SIGKILL, "fork.copied: the daemon's end")
+after = t.Daemon(store, "1M", pool=pool)
+(found,) = t.Worker(pool, name).finish()
+totals["AAA"].check(found, "after fork.copied")
+after.stop()
+t.equal(t.shm_names(pool), [], "fork.copied: names left")
+
 # The document has a row for each.
 rows = open(os.path.join(os.environ["STOUP_SOURCE_DIR"], "docs/crash-states.md"), encoding="utf-8").read()
-for hook in CONSUMER + START + DAEMON + RESCAN + STOP:
+FORK = ["fork.copied"]
+for hook in CONSUMER + START + DAEMON + RESCAN + STOP + FORK:
     t.true(f"`{hook}`" in rows, f"docs/crash-states.md has no row for {hook}")
 source = subprocess.run(["grep", "-rhoE", r'STOUP_HOOK\("[a-z.]+"\)', os.environ["STOUP_SOURCE_DIR"] + "/shm",
                          os.environ["STOUP_SOURCE_DIR"] + "/producer",
                          os.environ["STOUP_SOURCE_DIR"] + "/consumer"], capture_output=True, text=True).stdout
 named = {line.split('"')[1] for line in source.splitlines()}
-t.equal(named, set(CONSUMER + START + DAEMON + RESCAN + STOP), "hooks in the code and hooks tried here")
+t.equal(named, set(CONSUMER + START + DAEMON + RESCAN + STOP + FORK), "hooks in the code and hooks tried here")
