@@ -77,6 +77,7 @@ for options in (("--cached", "off"), ()):
         workers = [t.Worker(daemon.pool, name, "--timeout", 8000) for _ in range(3)]
         for worker in workers:
             (found,) = worker.finish(expect=1)
+            t.equal(found["rc"], -errno.EIO, what)
             t.true(volume in found["text"] and "offset" in found["text"] and words in found["text"],
                    f"{what}: file, offset and reason in {found}")
         print(f"{what}: {found['rc']} {found['text']}")
