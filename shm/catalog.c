@@ -110,12 +110,21 @@ static int verify_segments(const struct stoup_catalog *c, struct stoup_error *er
 	const struct stoup_catalog_series *series = stoup_catalog_series(c);
 	const struct stoup_catalog_block *blocks = stoup_catalog_blocks(c);
 	const struct stoup_catalog_schema *schemas = stoup_catalog_schemas(c);
+	uint64_t cnt = 0;
 
+	/* Each segment lies among those of the series that it names, and the series together have as many as
+	 * there are: so no series has one of another, whose records may be shorter. */
+	for (uint32_t i = 0; i < c->series_cnt; i++)
+		cnt += series[i].segment_cnt;
+	if (cnt != c->segment_cnt)
+		return bad(err, "segments of all series", cnt);
 	for (uint32_t i = 0; i < c->segment_cnt; i++) {
 		const struct stoup_catalog_segment *s = &segments[i];
 		uint64_t stride;
 
-		if (s->block_idx >= c->block_cnt || s->series_idx >= c->series_cnt)
+		if (s->block_idx >= c->block_cnt || s->series_idx >= c->series_cnt ||
+			i - series[s->series_idx].segment_first >=
+				series[s->series_idx].segment_cnt)
 			return bad(err, "segment reference", i);
 		stride = schemas[series[s->series_idx].schema_idx].stride;
 		if (s->raw_off > blocks[s->block_idx].raw_len ||

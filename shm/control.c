@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "shm/region.h"
+#include "shm/wire.h"
 
 static const struct {
 	const char *name, *unit;
@@ -96,6 +97,38 @@ void stoup_control_announce(struct stoup_control *control)
 	atomic_store_explicit(&control->magic, STOUP_CONTROL_MAGIC, memory_order_release);
 }
 
+/* Texts end in the byte that is left for it, so that who prints one needs no bound. */
+#define ENDS(text) ((text)[sizeof(text) - 1] == 0)
+
+static int texts_end(const struct stoup_control *c)
+{
+	if (!ENDS(c->pool_name) || !ENDS(c->store_path) || !ENDS(c->backing) ||
+		!ENDS(c->reader_kind) || !ENDS(c->reader_reason) || !ENDS(c->huge_reason) ||
+		!ENDS(c->lock_reason) || !ENDS(c->version))
+		return 0;
+	for (uint32_t i = 0; i < c->volume_cap; i++)
+		if (!ENDS(stoup_control_volumes(c)[i].path))
+			return 0;
+	return 1;
+}
+
+/* Counters that this program knows stand where it looks for them, and their names are plain words. */
+static int counters_valid(const struct stoup_control *c)
+{
+	static const char word[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
+
+	if (c->counter_cnt < STOUP_COUNTER_CNT)
+		return 0;
+	for (uint32_t i = 0; i < c->counter_cnt; i++) {
+		const struct stoup_control_counter *counter = &stoup_control_counters(c)[i];
+
+		if (!ENDS(counter->name) || !ENDS(counter->unit) || !ENDS(counter->text) ||
+			counter->name[strspn(counter->name, word)] != 0)
+			return 0;
+	}
+	return 1;
+}
+
 int stoup_control_verify(
 	const struct stoup_control *control, size_t map_len, struct stoup_error *err)
 {
@@ -132,7 +165,8 @@ int stoup_control_verify(
 		expected.error_off != control->error_off ||
 		expected.total_len != control->total_len || control->total_len > map_len ||
 		control->consumer_cap > STOUP_CONSUMER_CAP || control->cell_cap > STOUP_CELL_CAP ||
-		control->buffer_cap > STOUP_BUFFER_CAP)
+		control->buffer_cap > STOUP_BUFFER_CAP || control->volume_cap > STOUP_VOLUME_CAP ||
+		!texts_end(control) || !counters_valid(control))
 		return stoup_error_set(err, -EPROTO, "the control object is malformed");
 	return 0;
 }
@@ -166,27 +200,32 @@ static int denied(const char *name, struct stoup_error *err)
 }
 
 /* Whose object is it? Everybody may make names in /dev/shm: a stranger's would show a monitor what he
- * likes, and kill it by cutting the object short. Who owns the directory can do so anyway; in a user
- * namespace that is how root looks. 1 = trusted; else *ret_uid. */
-static int owner_trusted(int fd, uid_t *ret_uid)
+ * likes, and kill it by cutting the object short. `uid` is who its name says. Who owns the directory can
+ * do so anyway; in a user namespace that is how root looks. 1 = trusted; else *ret_uid. */
+static int owner_trusted(int fd, uint32_t uid, uid_t *ret_uid)
 {
 	struct stat st, dir;
 
-	if (fstat(fd, &st) < 0)
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return 0;
 	*ret_uid = st.st_uid;
-	return st.st_uid == 0 || st.st_uid == geteuid() ||
+	return st.st_uid == 0 || st.st_uid == uid ||
 	       (stat("/dev/shm", &dir) == 0 && dir.st_uid == st.st_uid);
 }
 
-/* Open the control object of the caller's own pool, or root's. The descriptor, or a negative errno. */
+/* Open the control object of the caller's own pool, root's, or that of the user for whom the machine's
+ * runtime directory was made. The descriptor, or a negative errno. */
 static int open_named(const char *pool, char *name, size_t name_cap, struct stoup_error *err)
 {
-	uint32_t uids[2] = {(uint32_t)geteuid(), 0};
+	uint32_t uids[3] = {(uint32_t)geteuid(), 0, 0};
 	uid_t stranger = 0;
+	struct stat run;
 	int strange = 0;
+	char dir[64];
 
-	for (uint32_t i = 0; i < 2; i++) {
+	if (stoup_runtime_dir(1, dir, sizeof(dir)) == 0 && stat(dir, &run) == 0)
+		uids[2] = (uint32_t)run.st_uid;
+	for (uint32_t i = 0; i < 3; i++) {
 		int fd;
 
 		if (stoup_control_name(uids[i], pool, name, name_cap) < 0)
@@ -194,7 +233,7 @@ static int open_named(const char *pool, char *name, size_t name_cap, struct stou
 		fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
 		if (fd < 0 && errno == EACCES)
 			return denied(name, err);
-		if (fd >= 0 && owner_trusted(fd, &stranger))
+		if (fd >= 0 && owner_trusted(fd, uids[i], &stranger))
 			return fd;
 		if (fd >= 0) {
 			strange = 1;
@@ -319,7 +358,8 @@ uint32_t stoup_control_owner(const char *name)
 
 	if (fd < 0)
 		return 0;
-	if (owner_trusted(fd, &uid) && stoup_region_map(fd, sizeof(*c), 0, 0, &region, NULL) == 0) {
+	if (owner_trusted(fd, (uint32_t)geteuid(), &uid) &&
+		stoup_region_map(fd, sizeof(*c), 0, 0, &region, NULL) == 0) {
 		c = region.base;
 		/* Written before the magic, so that a daemon that still starts is known as well. */
 		if (c->fingerprint == stoup_abi_fingerprint() && locked(fd) &&

@@ -6,8 +6,8 @@
  *      | one page   |           |         |         |          |        |
  *      +------------+-----------+---------+---------+----------+--------+
  *
- * Named `/stoup.UID.NAME.ctl` in POSIX shared memory, mode 0640, so that a monitor can read it while
- * the daemon hangs or is dead. The daemon's conductor alone writes it; everybody else maps it read-only.
+ * Named `/stoup.UID.NAME.ctl` in POSIX shared memory, so that a monitor can read it while the daemon
+ * hangs or is dead: mode 0640 with the monitors' or the pool's group, else 0600. The daemon's conductor alone writes it; everybody else maps it read-only.
  *
  *      state:  (magic 0) --format--> STARTING --announce--> RUNNING --SIGTERM--> STOPPED
  *                                                              \--killed--> RUNNING with a dead pid
@@ -69,7 +69,9 @@ struct stoup_control_consumer { /* conductor writes, from its looks at the page 
 	_Atomic uint64_t hit_cnt, miss_cnt, timeout_cnt, wait_ns, record_cnt;
 	_Atomic uint32_t waiting_cnt, zero; /* requests in flight */
 	_Atomic uint64_t comm[2];           /* command name, 16 bytes */
-	uint8_t pad[128 - 112];
+	/* times that it met a limit, as its page says; they stop at their highest value */
+	_Atomic uint32_t cells_refused_cnt, bytes_refused_cnt, requests_refused_cnt;
+	uint8_t pad[128 - 124];
 };
 
 #define STOUP_VOLUME_ABSENT  0u
@@ -186,8 +188,9 @@ int stoup_control_lock(int fd);
 uint32_t stoup_control_owner(const char *name);
 
 /* Map the control object of a running or dead pool read-only, by name, for monitors. Tries the
- * caller's own uid, then root's, and believes only what they, or the owner of /dev/shm, made. 0; -ENOENT
- * (no such pool), -EACCES (names the group, or whose it is instead), -EPROTO. */
+ * caller's own uid, then root's, then that of the owner of /run/stoup, and believes only what they, or the
+ * owner of /dev/shm, made. 0; -ENOENT (no such pool), -EACCES (names the group, or whose it is instead),
+ * -EPROTO. */
 int stoup_control_open(const char *pool, const struct stoup_control **ret, size_t *ret_len,
 	struct stoup_error *err);
 void stoup_control_close(const struct stoup_control *control, size_t len);

@@ -9,8 +9,9 @@
 
 #include "shm/decimal.h"
 
-#define FAST_DIGITS  18    /* 10^18 - 1 fits 64 bits whatever the digits */
-#define EXPONENT_CAP 10000 /* saturates: far beyond what any mantissa can make up for */
+#define FAST_DIGITS 18 /* 10^18 - 1 fits 64 bits whatever the digits */
+/* Saturates: no mantissa can make up for it, since a text has at most half as many digits. */
+#define EXPONENT_CAP (INT32_MAX / 2)
 
 struct decimal {
 	uint64_t mantissa;
@@ -79,7 +80,7 @@ static void long_mantissa(const char *text, const char *end, struct decimal *ret
 static int parse_exponent(const char *at, const char *end, int *ret)
 {
 	int negative = 0;
-	int value = 0;
+	int64_t value = 0;
 
 	if (at < end && (*at == '+' || *at == '-'))
 		negative = *at++ == '-';
@@ -88,11 +89,11 @@ static int parse_exponent(const char *at, const char *end, int *ret)
 	for (; at < end; at++) {
 		if (digit_of(*at) > 9)
 			return -EINVAL;
-		value = value * 10 + (int)digit_of(*at);
+		value = value * 10 + digit_of(*at);
 		if (value > EXPONENT_CAP)
 			value = EXPONENT_CAP;
 	}
-	*ret = negative ? -value : value;
+	*ret = negative ? -(int)value : (int)value;
 	return 0;
 }
 
@@ -118,7 +119,7 @@ static int parse(const char *text, size_t len, struct decimal *ret)
 	}
 	if (at - digits - (point != NULL) < 1)
 		return -EINVAL;
-	if (at - digits > INT32_MAX / 2)
+	if (at - digits > EXPONENT_CAP / 2)
 		return -ERANGE;
 	if (point)
 		value.exponent = -(int)(at - point - 1);

@@ -61,7 +61,7 @@ int64_t stoup_timestamp_days(int64_t year, unsigned month, unsigned day)
 
 static int finish(const struct clock *clock, int64_t *ret_ns, const char **ret_why)
 {
-	int64_t second_cnt, ns;
+	int64_t second_cnt, ns, rest = clock->ns;
 
 	*ret_why = "names a date that does not exist";
 	if (clock->year == 0 || clock->month < 1 || clock->month > 12 || clock->day < 1 ||
@@ -76,9 +76,14 @@ static int finish(const struct clock *clock, int64_t *ret_ns, const char **ret_w
 	second_cnt = stoup_timestamp_days(clock->year, clock->month, clock->day) * DAY_S +
 	             (int64_t)(clock->hour * 3600 + clock->minute * 60 + clock->second) -
 	             clock->zone_s;
+	/* The first second of the range begins before it: count down from its end instead. */
+	if (second_cnt < 0 && rest > 0) {
+		second_cnt++;
+		rest -= SECOND_NS;
+	}
 	*ret_why = out_of_range;
 	if (__builtin_mul_overflow(second_cnt, SECOND_NS, &ns) ||
-		__builtin_add_overflow(ns, (int64_t)clock->ns, &ns))
+		__builtin_add_overflow(ns, rest, &ns))
 		return -ERANGE;
 	*ret_ns = ns;
 	return 0;

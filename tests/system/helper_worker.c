@@ -8,7 +8,8 @@
  *                  spans again and print the sums
  *   --deaf         before --wait: close all descriptors but the standard ones, and read on
  *   --write        try to write the first byte of the first span: the kernel must kill this process
- *   --passes N     scan N times
+ *   --passes N     scan N times; SIGTERM makes the present one the last
+ *   --steps        before each pass: print {"ready": true} and wait for a line of standard input
  *   --pause US     sleep after each span
  *   --from NS, --to NS   the range
  *   --timeout MS   longest wait of one stoup_next
@@ -36,7 +37,7 @@ struct worker {
 	const char *price_name, *size_name, *key_name;
 	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms;
 	struct stoup_range range;
-	int wait, write, retry, deaf;
+	int wait, write, retry, steps, deaf;
 	/* results */
 	uint64_t records, spans, checksum, retries;
 	wide price, size;
@@ -200,6 +201,24 @@ static uint64_t held_sum(const struct worker *w)
 	return sum;
 }
 
+static volatile sig_atomic_t last_pass;
+
+static void end_after_this_pass(int sig)
+{
+	(void)sig;
+	last_pass = 1;
+}
+
+static void step(void)
+{
+	char byte = 0;
+
+	printf("{\"ready\": true}\n");
+	fflush(stdout);
+	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
+		;
+}
+
 static int work(struct worker *w, struct stoup *st, const struct stoup_series *series)
 {
 	struct stoup_error err = {0};
@@ -207,7 +226,9 @@ static int work(struct worker *w, struct stoup *st, const struct stoup_series *s
 	uint64_t before;
 	int rc = 0;
 
-	for (long pass = 0; pass < w->passes && rc == 0; pass++) {
+	for (long pass = 0; pass < w->passes && rc == 0 && !last_pass; pass++) {
+		if (w->steps)
+			step();
 		rc = stoup_scan(st, series, &w->range, &cur, &err);
 		if (rc < 0) {
 			report(st, w, rc, err.text);
@@ -253,6 +274,7 @@ static const struct option options[] = {
 	{"key", required_argument, NULL, 'k'},
 	{"alarm", required_argument, NULL, 'a'},
 	{"retry", no_argument, NULL, 'r'},
+	{"steps", no_argument, NULL, 's'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -320,6 +342,9 @@ static void set_option(struct worker *w, int which)
 	case 'r':
 		w->retry = 1;
 		break;
+	case 's':
+		w->steps = 1;
+		break;
 	default:
 		exit(2);
 	}
@@ -334,6 +359,7 @@ int main(int argc, char **argv)
 	struct stoup *st = NULL;
 	int which, rc;
 
+	signal(SIGTERM, end_after_this_pass);
 	while ((which = getopt_long(argc, argv, "", options, NULL)) != -1)
 		set_option(&w, which);
 	if (optind != argc - 2 || w.hold_cnt > HOLD_CAP || w.roll_cnt > HOLD_CAP)

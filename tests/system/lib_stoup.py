@@ -226,6 +226,11 @@ class Worker:
             fail(f"worker {self.pid} ended without a word, status {self.process.wait()}")
         return text if text == "scanned\n" else json.loads(text)
 
+    def step(self):
+        """Let a worker with --steps make its next pass."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
     def wait_scanned(self):
         results = []
         while True:

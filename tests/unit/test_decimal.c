@@ -222,6 +222,30 @@ START_TEST(random_digits_agree_with_wide_arithmetic)
 }
 END_TEST
 
+/* "0.000...0001e10009": thousands of zeros, which the exponent makes up for. */
+START_TEST(an_exponent_makes_up_for_any_number_of_zeros)
+{
+	static const int zero_cnts[] = {9, 9999, 10000, 12345, 200000};
+	static char text[200100];
+
+	for (size_t i = 0; i < sizeof(zero_cnts) / sizeof(zero_cnts[0]); i++) {
+		int zero_cnt = zero_cnts[i], end;
+		int64_t value = 0;
+
+		memset(text, '0', sizeof(text));
+		text[1] = '.';
+		end = 2 + zero_cnt + sprintf(text + 2 + zero_cnt, "1e%d", zero_cnt + 10);
+		ck_assert_int_eq(stoup_decimal_parse(text, (size_t)end, 0, &value), 0);
+		ck_assert_int_eq(value, 1000000000);
+		text[1] = '0';
+		text[0] = '1';
+		end = 2 + zero_cnt + sprintf(text + 2 + zero_cnt, "e-%d", zero_cnt + 1);
+		ck_assert_int_eq(stoup_decimal_parse(text, (size_t)end, 0, &value), 0);
+		ck_assert_int_eq(value, 1);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("decimal");
@@ -237,6 +261,7 @@ int main(void)
 	tcase_add_test(tcase, printed_decimals_have_no_needless_zeros);
 	tcase_add_test(tcase, what_is_printed_reads_back_as_the_same_integer);
 	tcase_add_test(tcase, random_digits_agree_with_wide_arithmetic);
+	tcase_add_test(tcase, an_exponent_makes_up_for_any_number_of_zeros);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

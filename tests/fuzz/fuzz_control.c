@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fuzz_control.c - a control object with any bytes in it, read as monitors read it.
+ *
+ *      bytes[0..3]  caps: consumers, buffers, volumes; what to print
+ *      then         [u32 offset][u8 length][bytes] ... changes of a good object
+ *
+ * The object is a real one, under its name in /dev/shm: `stoup stat`, `stat --json`, `stat --all` and
+ * `holders` run on it as they are. Checked beside the sanitizers: what they print as JSON is JSON.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include "consumer/tools.h"
+#include "shm/control.h"
+#include "tests/fuzz/fuzz.h"
+
+#define PRINT_CAP (8u << 20) /* bytes of one output */
+
+static char pool[40], name[80];
+
+static void unlink_name(void)
+{
+	shm_unlink(name);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------- */
+
+static const char *skip_blank(const char *at)
+{
+	while (*at == ' ' || *at == '\n' || *at == '\t' || *at == '\r')
+		at++;
+	return at;
+}
+
+static const char *json_string(const char *at)
+{
+	MUST(*at++ == '"');
+	for (; *at != '"'; at++) {
+		MUST((unsigned char)*at >= 0x20);
+		if (*at != '\\')
+			continue;
+		at++;
+		if (*at == 'u')
+			for (int i = 0; i < 4; i++)
+				MUST(isxdigit((unsigned char)*++at));
+		else
+			MUST(*at && strchr("\"\\/bfnrt", *at));
+	}
+	return at + 1;
+}
+
+static const char *json_number(const char *at)
+{
+	at += *at == '-';
+	MUST(isdigit((unsigned char)*at));
+	while (isdigit((unsigned char)*at) || (*at && strchr(".eE+-", *at)))
+		at++;
+	return at;
+}
+
+/* One value; the end of it. Aborts at what is none. */
+static const char *json_value(const char *at, int depth)
+{
+	static const char *const words[] = {"true", "false", "null"};
+	char close;
+
+	MUST(depth < 8);
+	at = skip_blank(at);
+	for (int i = 0; i < 3; i++)
+		if (strncmp(at, words[i], strlen(words[i])) == 0)
+			return at + strlen(words[i]);
+	if (*at == '"')
+		return json_string(at);
+	if (*at != '{' && *at != '[')
+		return json_number(at);
+	close = *at++ == '{' ? '}' : ']';
+	at = skip_blank(at);
+	if (*at == close)
+		return at + 1;
+	for (;;) {
+		if (close == '}') {
+			at = skip_blank(json_string(skip_blank(at)));
+			MUST(*at++ == ':');
+		}
+		at = skip_blank(json_value(at, depth + 1));
+		if (*at == close)
+			return at + 1;
+		MUST(*at++ == ',');
+	}
+}
+
+/* ---- the tools -------------------------------------------------------------------------------- */
+
+/* Run a command with its output going into memory; the caller frees the text. */
+static char *run(int (*command)(int, char **), const char *option, int *ret_status)
+{
+	char *argv[4] = {(char[]){"stat"}, pool, NULL, NULL};
+	FILE *was_out = stdout, *was_err = stderr;
+	char *text = NULL;
+	size_t len = 0;
+
+	if (option) {
+		argv[1] = (char *)(uintptr_t)option;
+		argv[2] = pool;
+	}
+	stdout = open_memstream(&text, &len);
+	stderr = fopen("/dev/null", "we");
+	MUST(stdout && stderr);
+	*ret_status = command(option ? 3 : 2, argv);
+	fclose(stdout);
+	fclose(stderr);
+	stdout = was_out;
+	stderr = was_err;
+	MUST(*ret_status == 0 || *ret_status == 1);
+	MUST(len < PRINT_CAP && strlen(text) <= len);
+	return text;
+}
+
+static void print_all(unsigned what)
+{
+	int status;
+	char *text;
+
+	switch (what & 3) {
+	case 0:
+		free(run(stoup_cmd_stat, NULL, &status));
+		break;
+	case 1:
+		free(run(stoup_cmd_stat, "--all", &status));
+		break;
+	case 2:
+		text = run(stoup_cmd_stat, "--json", &status);
+		if (status == 0)
+			MUST(*skip_blank(json_value(text, 0)) == 0);
+		free(text);
+		break;
+	default:
+		free(run(stoup_cmd_holders, NULL, &status));
+		break;
+	}
+}
+
+/* ---- the object ------------------------------------------------------------------------------- */
+
+static struct stoup_control *make(const struct stoup_control_config *config, size_t len)
+{
+	struct stoup_control *c = aligned_alloc(STOUP_OS_PAGE_LEN, len);
+
+	MUST(c != NULL);
+	memset(c, 0, len);
+	stoup_control_format(c, config);
+	c->daemon_pid = (uint32_t)getpid();
+	c->daemon_start = stoup_process_start(c->daemon_pid);
+	c->data_len = 1 << 20;
+	snprintf(c->pool_name, sizeof(c->pool_name), "%s", pool);
+	stoup_control_announce(c);
+	return c;
+}
+
+static void change(struct stoup_control *c, size_t len, struct fuzz_in *in)
+{
+	while (in->left > 0) {
+		size_t off = fuzz_int(in, 3) % len, cnt;
+		const uint8_t *bytes;
+
+		cnt = fuzz_take(in, fuzz_u8(in), &bytes);
+		if (cnt > len - off)
+			cnt = len - off;
+		memcpy((uint8_t *)c + off, bytes, cnt);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+	struct fuzz_in in = {bytes, len};
+	struct stoup_control_config config = {.cell_cap = 64};
+	struct stoup_error err = {0};
+	struct stoup_control *c;
+	size_t total;
+	uint8_t what;
+	int fd, rc;
+
+	config.consumer_cap = fuzz_u8(&in) % 8 + 1u;
+	config.buffer_cap = fuzz_u8(&in) % 32 + 1u;
+	config.volume_cap = fuzz_u8(&in) % 8 + 1u;
+	what = fuzz_u8(&in);
+	total = stoup_control_footprint(&config);
+	if (!name[0]) {
+		snprintf(pool, sizeof(pool), "fuzz-%d", (int)getpid());
+		stoup_control_name((uint32_t)geteuid(), pool, name, sizeof(name));
+		atexit(unlink_name);
+	}
+	c = make(&config, total);
+	change(c, total, &in);
+	/* First as bytes of exactly its length: reads beyond it show. */
+	rc = stoup_control_verify(c, total, &err);
+	MUST(rc == 0 || ((rc == -EPROTO || rc == -EAGAIN) && err.text[0]));
+	shm_unlink(name);
+	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	MUST(fd >= 0 && pwrite(fd, c, total, 0) == (ssize_t)total);
+	close(fd);
+	print_all(what);
+	free(c);
+	return 0;
+}

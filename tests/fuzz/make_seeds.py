@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write the first inputs of each fuzz target, from the published layouts alone; no real data.
+
+usage: make_seeds.py DIRECTORY     makes DIRECTORY/NAME/seed-* for each target NAME
+
+What libFuzzer finds from there, merged down to what adds coverage, lies beside them in corpus/.
+"""
+import os
+import struct
+import sys
+import zlib
+
+OUT = sys.argv[1]
+
+
+def seed(target, name, data):
+    os.makedirs(os.path.join(OUT, target), exist_ok=True)
+    with open(os.path.join(OUT, target, "seed-" + name), "wb") as out:
+        out.write(data)
+
+
+# ---- numbers and times -------------------------------------------------------------------------------
+for i, text in enumerate(("1.12170", "-0.000000001", "9223372036854775807", "-9223372036854775808",
+                          "18446744073709551615", "1.5e-8", "00012.3400e2", "+.5", "1e19",
+                          "0.0000000000000000000000001e25", "9223372036854775.80700000000000000000")):
+    seed("number", f"decimal-{i}", bytes([0, 9]) + text.encode())
+    seed("number", f"integer-{i}", bytes([0, 18]) + text.encode())
+for i, text in enumerate(("2013-01-01 22:00:00.295000+00:00", "2013-01-01T22:00:00Z", "2013-01-01", "20200101",
+                          "20200101 170000065", "20200101-17:00:00.065", "2024-02-29t0930,5 -0530",
+                          "1677-09-21T00:12:43.145224193Z", "2262-04-11T23:47:16.854775807Z")):
+    seed("number", f"iso-{i}", bytes([1, 0, 0, 0]) + text.encode())
+    seed("number", f"auto-{i}", bytes([4, 0, 60, 0]) + text.encode())
+for i, (pattern, text) in enumerate((("%d/%m/%Y %H:%M", "31/12/2020 17:00"),
+                                     ("%Y%m%d%H%M%S%f%z", "20201231170001123456789+01:00"),
+                                     ("%Y-%m-%d %%", "2020-12-31 %"))):
+    seed("number", f"pattern-{i}", bytes([2, len(pattern), 0, 0]) + (pattern + text).encode())
+for i, text in enumerate(("1585699200.245", "1585699200245", "1585699200245000", "1585699200245000123")):
+    for unit in range(5):
+        seed("number", f"epoch-{i}-{unit}", bytes([3, unit, 0, 0]) + text.encode())
+    seed("number", f"epoch-auto-{i}", bytes([4, 0, 0, 0]) + text.encode())
+
+# ---- blocks ------------------------------------------------------------------------------------------
+RECORDS = b"".join(struct.pack("<qqII", 1_700_000_000_000_000_000 + i * 1000, 100 + i % 7, i, 0)
+                   for i in range(40))
+LZ4 = b"\xf0\x05" + bytes(range(20))                              # 20 literals
+LZ4_MATCH = b"\x1f" + b"a" + b"\x01\x00" + b"\x05" + b"\x50" + b"bcdef"  # a run, then literals
+ZSTD_RAW = b"\x28\xb5\x2f\xfd\x20\x05" + struct.pack("<I", 5 << 3 | 1)[:3] + b"hello"
+ZSTD_RLE = b"\x28\xb5\x2f\xfd\x20\x64" + struct.pack("<I", 100 << 3 | 3)[:3] + b"z"
+
+
+def stored(codec, raw_len, data, what=0):
+    return bytes([codec, what]) + struct.pack("<I", raw_len)[:3] + data
+
+
+seed("block", "none", stored(0, 20, bytes(range(20))))
+seed("block", "lz4", stored(1, 20, LZ4))
+seed("block", "lz4-match", stored(1, 30, LZ4_MATCH))
+seed("block", "zstd-raw", stored(2, 5, ZSTD_RAW))
+seed("block", "zstd-rle", stored(2, 100, ZSTD_RLE))
+seed("block", "zstd-skippable", stored(2, 5, b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + ZSTD_RAW))
+seed("block", "unknown", stored(3, 5, b"hello", 1))
+for codec in range(4):
+    seed("block", f"encode-{codec}", stored(codec, 0, RECORDS, 128))
+    seed("block", f"encode-level-{codec}", stored(codec, 0x103, RECORDS[:300], 128))
+
+# ---- packed files ------------------------------------------------------------------------------------
+
+
+def frames(packing, payloads, place=0, mask=0, cut=0):
+    body = b"".join(bytes([kind, len(data)]) + data for kind, data in payloads)
+    return bytes([packing, 7]) + struct.pack("<HBH", place, mask, cut) + body
+
+
+for packing in (4, 5, 6):
+    some = [(0, b"ts,price\n"), (1, b"abc"), (2, b""), (0x13, b"z" * 200), (6, b"1,2\n" * 20)]
+    seed("input", f"frames-{packing}", frames(packing, some))
+    seed("input", f"damaged-{packing}", frames(packing, some, 30, 4))
+    seed("input", f"cut-{packing}", frames(packing, some, 0, 0, 40))
+seed("input", "plain", bytes([0, 1]) + b"ts,price\n1,2\n")
+seed("input", "zstd", bytes([0, 0]) + ZSTD_RAW + ZSTD_RLE)
+seed("input", "gzip", bytes([0, 3]) + b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03" +
+     zlib.compress(b"abc" * 50)[2:-4] + struct.pack("<II", zlib.crc32(b"abc" * 50), 150))
+seed("input", "zip", bytes([0, 5]) + b"PK\x03\x04\x0a\x00\x00\x00\x00\x00" + bytes(4) +
+     struct.pack("<IIIHH", zlib.crc32(b"abc"), 3, 3, 1, 0) + b"a" + b"abc" + b"PK\x01\x02")
+
+# ---- CSV and schema files ----------------------------------------------------------------------------
+SCHEMA = b"""schema quotes.l1   # words
+key ts
+align 8
+ts     i64 time
+bid    i64 scale=-5 null=max unit=USD
+ask    price
+size   u32 null=max at=24
+side   char null=78
+field venue  char[4]
+last   f64 null=nan
+flags  i8 null=-1 hidden
+age    i32 null=min duration
+"""
+seed("csv", "schema", b"\x00" + SCHEMA)
+seed("csv", "schema-bar", b"\x00schema b\nbar 1m\nkey t\nt time\npx price\nn u64\nx bytes[8] hidden\nstride 64\nalign 64\n")
+seed("csv", "columns", b"\x07series=a/b\ncolumns=ts:time,bid:price,n:u32,x:f64,s:char[4],-,f:u8,g:f32,h:i16\n\n"
+     b"2024-01-02T03:04:05.5Z,1.1217,7,0.1,abc,?,true,1e-3,-5\n"
+     b'1704164646,"1.2", 8 ,1e300,"a,""",,0,-0.5,\n')
+seed("csv", "map", b"\x09time=timestamp\nmap=bid:price=Bid,n:i32=#3\ntime-format=ms\ntime-zone=+01:00\n\n"
+     b"\xef\xbb\xbftimestamp,Bid,n,rest\r\n1704164646123,1.25,-3,x\r\n\r\n1704164646124,,4,\"y\r\nz\"\r\n")
+seed("csv", "bars", b"\x05schema=bar\ninterval=1m\ntime=t\nmap=volume=vol,open=o,high=h,low=l,close=c\ndelimiter=tab\n\n"
+     b"t\to\th\tl\tc\tvol\n2024-01-02 03:04\t1\t2\t0.5\t1.5\t100\n")
+seed("csv", "schema-file", b"\x0bschema=@\ncolumns=ts,bid,ask,size\nheader=no\ndelimiter=;\n\n"
+     b"schema q\nkey ts\nts i64 time\nbid i64 scale=-2\nask price\nsize u8 null=max\n\n"
+     b"20240102 030405;1.25;1.26;3\n20240102 030406;1.25;;\n")
+seed("csv", "rows", b"\x06,a,\"b\"\"\n\",c\r\n\n1,,3\n")
+seed("csv", "pattern", b"\x01columns=ts:time,v:i64\ntime-format=%d/%m/%Y %H:%M\nscale=2\n\n31/12/2020 17:00,9\n")
+
+# ---- catalogs ----------------------------------------------------------------------------------------
+
+
+def field(name, off, type_, flags=0, cnt=1, exp10=0, null=0):
+    return struct.pack("<36sIHBBb3xQ8s", name, off, cnt, type_, flags, exp10, null, b"")
+
+
+def catalog(flags, schemas, fields, series, blocks, segments, strings, change=(0, 0), cut=0):
+    head = bytes([flags, len(schemas), len(fields), len(series), len(blocks), len(segments)])
+    head += struct.pack("<HHB", len(strings), *change)
+    data = head + b"".join(schemas + fields + series + blocks + segments) + strings
+    return data[:len(data) - cut]
+
+
+STRINGS = b"/data/a.stoup\0A/A\0B/B\0C\0"
+SCHEMAS = [struct.pack("<32sIIIIQQII", b"pair", 16, 8, 0, 0, 0, 1, 0, 2),
+           struct.pack("<32sIIIIQQII", b"wide", 24, 8, 8, 0, 0, 2, 2, 2)]
+FIELDS = [field(b"ts", 0, 8, 6), field(b"value", 8, 7), field(b"x", 0, 10), field(b"ts", 8, 8, 6)]
+
+
+def series(name_off, name_len, schema, first, cnt, records):
+    return struct.pack("<IIIIIIQqq", name_off, name_len, schema, 0, first, cnt, records, 1, 99)
+
+
+def segment(block, off, cnt, of, ordinal):
+    return struct.pack("<IIIIQqq", block, off, cnt, of, ordinal, 1, 99)
+
+
+SERIES = [series(14, 3, 0, 0, 2, 12), series(18, 3, 1, 2, 1, 4), series(22, 1, 0, 3, 0, 0)]
+BLOCKS = [struct.pack("<IIIIQ", 192, 100, 1, 0, 64), struct.pack("<IIIIQ", 96, 96, 0, 1, 192)]
+SEGMENTS = [segment(0, 0, 8, 0, 0), segment(0, 128, 4, 0, 8), segment(1, 0, 4, 1, 0)]
+seed("catalog", "good", catalog(0, SCHEMAS, FIELDS, SERIES, BLOCKS, SEGMENTS, STRINGS))
+seed("catalog", "short", catalog(1, SCHEMAS, FIELDS, SERIES, BLOCKS, SEGMENTS, STRINGS))
+seed("catalog", "header", catalog(2, SCHEMAS, FIELDS, SERIES, BLOCKS, SEGMENTS, STRINGS, (40, 1)))
+seed("catalog", "cut", catalog(0, SCHEMAS, FIELDS, SERIES, BLOCKS, SEGMENTS, STRINGS, cut=9))
+seed("catalog", "empty", catalog(0, [], [], [], [], [], b""))
+# A segment of the series of short records, claimed by the series of long ones.
+seed("catalog", "borrowed-segment", catalog(0, SCHEMAS, FIELDS, [series(14, 3, 1, 0, 1, 12)] + SERIES[1:],
+                                            BLOCKS, [segment(0, 0, 12, 2, 0), segment(0, 0, 12, 2, 0), SEGMENTS[2]], STRINGS))
+
+# ---- control objects ---------------------------------------------------------------------------------
+for what, word in enumerate(("stat", "all", "json", "holders")):
+    # consumers, buffers and volumes: 2 each; a consumer and a volume with odd texts
+    changes = struct.pack("<I", 4096)[:3] + b"\x10" + struct.pack("<IIII", 1, 7, 0, 3)
+    changes += struct.pack("<I", 4096 + 96)[:3] + b"\x10" + b'"\\\x01\xff\xfe-command' + b"abc"
+    changes += struct.pack("<I", 4096 + 2 * 128 + 2 * 64)[:3] + b"\x04" + struct.pack("<I", 1)
+    changes += struct.pack("<I", 1024)[:3] + b"\x08" + struct.pack("<II", 2, 2)
+    seed("control", word, bytes([1, 1, 1, what]) + changes)
+    seed("control", word + "-magic", bytes([0, 0, 0, what, 0, 0, 0, 8]) + bytes(8))
