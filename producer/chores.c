@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "shm/control.h"
 
 #define END_WAIT_NS 200000000L /* destroy waits so long for what is under way */
 
@@ -49,6 +50,9 @@ static int page_mapped(uint32_t daemon_pid, uint32_t pid, uint64_t attach_no)
 	FILE *maps;
 	int found = 0;
 
+	/* A process of another PID namespace has no number here (0), or a stranger has it in our /proc. */
+	if (pid == 0 || !stoup_proc_ours())
+		return 1;
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
 	snprintf(label, sizeof(label), "/memfd:stoup.page.%u.%llu ", daemon_pid,
 		(unsigned long long)attach_no);
