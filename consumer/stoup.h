@@ -172,7 +172,7 @@ struct stoup_span {
 	const struct stoup_schema *schema;
 	struct stoup *client;
 	uint64_t cell_use;
-	uint32_t cell_idx, zero;
+	uint32_t cell_idx, session_no;
 };
 
 /* Start a scan, forward. `range` NULL = everything. The cursor is freed by stoup_cursor_close.
@@ -266,7 +266,7 @@ STOUP_API int stoup_health(struct stoup *st, struct stoup_error *err);
 struct stoup_fork {
 	struct stoup *client; /* private, like the rest */
 	uint64_t ticket;
-	uint64_t zero[2];
+	uint64_t cell_high, zero;
 };
 
 /* 0; -EUSERS no free place for another consumer; -EPIPE, -ETIME, -ETIMEDOUT as of stoup_next; -EMFILE;

@@ -226,7 +226,7 @@ START_TEST(detach_hangs_up_although_a_copy_of_the_socket_is_open_elsewhere)
 	char byte;
 
 	begin(1 << 20, STOUP_CELL_CAP);
-	p.fd = dup(st->sock_fd); /* as a forked child has it */
+	p.fd = dup(st->current->sock_fd); /* as a forked child has it */
 	ck_assert_int_eq(poll(&p, 1, 0), 0);
 	ck_assert_int_eq(stoup_detach(st), 0);
 	ck_assert_int_eq(poll(&p, 1, 0), 1);
