@@ -139,7 +139,7 @@ static void *wake_run(void *arg)
 
 	while (!atomic_load(&done))
 		for (uint32_t i = 0; i < STOUP_SLOT_CNT; i++) {
-			int rc = stoup_futex_wake(&st->page->slots[i].state, 64);
+			int rc = stoup_futex_wake(&st->current->page->slots[i].state, 64);
 
 			*woken += rc > 0 ? (uint64_t)rc : 0;
 		}

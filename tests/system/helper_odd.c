@@ -162,7 +162,7 @@ static void act(struct stoup *st, const char *mode, pid_t heir, int heir_fd)
 	} else if (strcmp(mode, "spawn") == 0) {
 		say_done(spawn());
 	} else if (strcmp(mode, "pass") == 0) {
-		const int fds[2] = {st->sock_fd, st->bell_fd};
+		const int fds[2] = {st->current->sock_fd, st->current->bell_fd};
 
 		if (stoup_wire_send(heir_fd, "x", 1, fds, 2) < 0)
 			die("sendmsg");
