@@ -149,15 +149,23 @@ void stoup_volume_fault_text(
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* What mends it when bytes find no room. */
+const char *stoup_volume_room_advice(int code)
+{
+	/* The file system's largest file, or the process's (RLIMIT_FSIZE). */
+	return code == -EFBIG ? "raise the largest size of files: ulimit -f, or use another --store"
+	                      : "free space there, or use another --store";
+}
+
 /* Say which file could not be written, and for a full disk what would mend it. */
 static int write_error(
 	const struct stoup_volume_file *file, int code, const char *step, struct stoup_error *err)
 {
 	if (code == -ENOSPC || code == -EDQUOT || code == -EFBIG)
 		return stoup_error_set(err, code,
-			"%s/%s: %s after %" PRIu64 " bytes: %s; the store is unchanged; free space "
-			"there, or use another --store",
-			file->dir_path, file->name, step, file->file_len, strerror(-code));
+			"%s/%s: %s after %" PRIu64 " bytes: %s; the store is unchanged; %s",
+			file->dir_path, file->name, step, file->file_len, strerror(-code),
+			stoup_volume_room_advice(code));
 	return stoup_error_set(err, code, "%s/%s: %s: %s; the store is unchanged", file->dir_path,
 		file->name, step, strerror(-code));
 }
