@@ -41,6 +41,11 @@ static int explain_denied(const char *dir, const char *path, struct stoup_error 
 		if (stat(dir, &st) < 0)
 			return stoup_error_set(err, -EACCES, "%s: permission denied", path);
 	}
+	/* Closed to its group as well: membership would not help, and that of root would harm. */
+	if (!(st.st_mode & S_IRWXG))
+		return stoup_error_set(err, -EACCES,
+			"%s: permission denied; its owner (uid %u) alone may use it", what,
+			(unsigned int)st.st_uid);
 	if (getgrgid_r(st.st_gid, &group, space, sizeof(space), &found) != 0 || !found)
 		return stoup_error_set(err, -EACCES,
 			"%s: permission denied; it may be used by the group with number %u", what,

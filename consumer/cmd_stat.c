@@ -2,7 +2,8 @@
 /* cmd_stat.c - `stoup stat POOL` and `stoup holders POOL`: the control object in words or JSON.
  *
  * Reads the named control object alone: works while the daemon hangs, is stopped, or is dead and its
- * object still lies there, and says which of these it is. Needs read permission only.
+ * object still lies there, and says which of these it is. Who may not read it by name, or finds its name
+ * removed, gets it from the daemon as a monitor.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -40,7 +41,7 @@ static const char *condition(const struct stoup_control *c)
 
 	if (state == STOUP_STATE_STOPPED)
 		return "stopped";
-	if (!stoup_control_alive(c))
+	if (stoup_control_life(c) == 0)
 		return "dead";
 	if (state == STOUP_STATE_STARTING)
 		return "starting";
@@ -56,7 +57,9 @@ static uint64_t counter(const struct stoup_control *c, enum stoup_counter id)
 
 static const char *consumer_state(uint32_t state)
 {
-	return state == STOUP_CONSUMER_DEAF ? "deaf" : "attached";
+	return state == STOUP_CONSUMER_DEAF     ? "deaf"
+	       : state == STOUP_CONSUMER_TICKET ? "forking"
+	                                        : "attached";
 }
 
 static void comm_text(const struct stoup_control_consumer *e, char ret[17])
@@ -95,10 +98,12 @@ static void json_consumers(const struct stoup_control *c)
 		printf(", \"state\": \"%s\", \"leases\": %u, \"leased_bytes\": %" PRIu64
 		       ", \"oldest_lease_ns\": %" PRIu64 ", \"waiting\": %u, \"hits\": %" PRIu64
 		       ", \"misses\": %" PRIu64 ", \"timeouts\": %" PRIu64 ", \"wait_ns\": %" PRIu64
-		       ", \"records\": %" PRIu64 "}",
+		       ", \"records\": %" PRIu64
+		       ", \"limit_cells\": %u, \"limit_bytes\": %u, \"limit_requests\": %u}",
 			consumer_state(state), e->lease_cnt, e->leased_bytes,
 			age_ns(e->oldest_lease_ns), e->waiting_cnt, e->hit_cnt, e->miss_cnt,
-			e->timeout_cnt, e->wait_ns, e->record_cnt);
+			e->timeout_cnt, e->wait_ns, e->record_cnt, e->cells_refused_cnt,
+			e->bytes_refused_cnt, e->requests_refused_cnt);
 		sep = ",";
 	}
 	printf("\n]");
@@ -107,16 +112,25 @@ static void json_consumers(const struct stoup_control *c)
 static void json_volumes(const struct stoup_control *c)
 {
 	uint32_t cnt = atomic_load_explicit(&c->volume_cnt, memory_order_acquire);
+	const char *sep = "";
 
 	printf(",\n\"volumes\": [");
 	for (uint32_t i = 0; i < cnt && i < c->volume_cap; i++) {
 		const struct stoup_control_volume *v = &stoup_control_volumes(c)[i];
+		uint32_t state = atomic_load_explicit(&v->state, memory_order_acquire);
 
-		printf("%s\n  {", i ? "," : "");
+		if (state == STOUP_VOLUME_ABSENT)
+			continue;
+		printf("%s\n  {", sep);
+		sep = ",";
 		json_text("path", v->path);
-		printf(", \"blocks\": %u, \"series\": %u, \"records\": %" PRIu64
+		printf(", \"state\": \"%s\", \"born\": %" PRIu64 ", \"retired\": %" PRIu64
+		       ", \"blocks\": %u, \"series\": %u, \"records\": %" PRIu64
 		       ", \"raw_bytes\": %" PRIu64 ", \"stored_bytes\": %" PRIu64 "}",
-			v->block_cnt, v->series_cnt, v->record_cnt, v->raw_len, v->stored_len);
+			state == STOUP_VOLUME_SERVED ? "served" : "retired",
+			atomic_load_explicit(&v->born_seq, memory_order_relaxed),
+			atomic_load_explicit(&v->retired_seq, memory_order_relaxed), v->block_cnt,
+			v->series_cnt, v->record_cnt, v->raw_len, v->stored_len);
 	}
 	printf("\n]");
 }
@@ -165,8 +179,11 @@ static void print_json(const struct stoup_control *c)
 	json_text("store", c->store_path);
 	printf(",\n\"size\": %" PRIu64 ", ", c->data_len);
 	json_text("backing", c->backing);
-	printf(", \"huge_bytes\": %" PRIu64 ", ", c->huge_len);
+	printf(", \"page_bytes\": %" PRIu64 ", \"huge_bytes\": %" PRIu64 ", ", c->page_len,
+		c->huge_len);
 	json_text("huge_reason", c->huge_reason);
+	printf(", \"locked_bytes\": %" PRIu64 ", ", c->locked_len);
+	json_text("lock_reason", c->lock_reason);
 	printf(",\n");
 	json_text("reader", c->reader_kind);
 	printf(", ");
@@ -174,8 +191,8 @@ static void print_json(const struct stoup_control *c)
 	printf(", \"reader_depth\": %u, \"decode_threads\": %u", c->reader_depth,
 		c->decode_threads);
 	printf(",\n\"block_len_max\": %u, \"lease_bytes_max\": %" PRIu64 ", \"consumers_max\": %u"
-	       ", \"cells_max\": %u, \"heartbeat_age_ns\": %" PRIu64,
-		c->block_len_max, c->lease_bytes_cap, c->consumer_cap, c->cell_cap,
+	       ", \"cells_max\": %u, \"requests_max\": %u, \"heartbeat_age_ns\": %" PRIu64,
+		c->block_len_max, c->lease_bytes_cap, c->consumer_cap, c->cell_cap, c->request_cap,
 		age_ns(c->heartbeat_ns));
 	json_consumers(c);
 	json_volumes(c);
@@ -210,6 +227,42 @@ static void print_consumers(const struct stoup_control *c)
 	}
 }
 
+/* Only where somebody met one: which, how often, and the option that raises it. */
+static void print_limits(const struct stoup_control *c)
+{
+	static const struct {
+		enum stoup_counter id;
+		const char *what, *option;
+	} limits[] = {{STOUP_COUNTER_LIMIT_CONSUMERS, "consumers", "--consumers"},
+		{STOUP_COUNTER_LIMIT_CELLS, "leases of one consumer", "--cells"},
+		{STOUP_COUNTER_LIMIT_BYTES, "bytes held by one consumer", "--lease-bytes"},
+		{STOUP_COUNTER_LIMIT_REQUESTS, "requests of one consumer", "--requests"}};
+	const uint64_t values[] = {
+		c->consumer_cap, c->cell_cap, c->lease_bytes_cap, c->request_cap};
+
+	for (uint32_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (counter(c, limits[i].id) > 0)
+			printf("  limit met %" PRIu64 " times: %s, %" PRIu64 " (stoupd %s)\n",
+				counter(c, limits[i].id), limits[i].what, values[i],
+				limits[i].option);
+}
+
+/* Which consumers met one. */
+static void print_consumer_limits(const struct stoup_control *c)
+{
+	for (uint32_t i = 0; i < c->consumer_cap; i++) {
+		const struct stoup_control_consumer *e = &stoup_control_consumers(c)[i];
+
+		if (atomic_load_explicit(&e->state, memory_order_acquire) == STOUP_CONSUMER_NONE ||
+			(e->cells_refused_cnt | e->bytes_refused_cnt | e->requests_refused_cnt) ==
+				0)
+			continue;
+		printf("%8u met its limits: %u times of leases, %u of bytes, %u of requests\n",
+			e->pid, e->cells_refused_cnt, e->bytes_refused_cnt,
+			e->requests_refused_cnt);
+	}
+}
+
 static void print_errors(const struct stoup_control *c)
 {
 	struct stoup_control_error error;
@@ -234,9 +287,11 @@ static void print_state(const struct stoup_control *c)
 		printf("  the daemon was killed: consumers keep what they hold; start it again, "
 		       "nothing needs cleaning\n");
 	if (strcmp(state, "silent") == 0)
-		printf("  no heartbeat for %.1f s: the daemon is stopped (kill -CONT %u) or the "
+		printf("  no heartbeat for %.1f s: the daemon is %sstopped (kill -CONT %u) or the "
 		       "machine is overloaded\n",
-			(double)age_ns(c->heartbeat_ns) / 1e9, c->daemon_pid);
+			(double)age_ns(c->heartbeat_ns) / 1e9,
+			stoup_control_life(c) < 0 ? "dead (it ran in another PID namespace), " : "",
+			c->daemon_pid);
 }
 
 static double mib(uint64_t bytes)
@@ -258,10 +313,11 @@ static void print_summary(const struct stoup_control *c)
 		hits += e->hit_cnt;
 		misses += e->miss_cnt;
 	}
-	printf("  size %.1f MiB (%s, %.1f in 2 MiB pages%s%s): %.1f used by %" PRIu64
-	       " blocks, %.1f leased\n",
-		mib(c->data_len), c->backing, mib(c->huge_len), c->huge_reason[0] ? ": " : "",
-		c->huge_reason, mib(counter(c, STOUP_COUNTER_RESIDENT_BYTES)),
+	printf("  size %.1f MiB (%s, pages of %" PRIu64
+	       " KiB, %.1f in 2 MiB pages%s%s%s): %.1f used by %" PRIu64 " blocks, %.1f leased\n",
+		mib(c->data_len), c->backing, c->page_len / 1024, mib(c->huge_len),
+		c->huge_reason[0] ? ": " : "", c->huge_reason, c->locked_len ? ", locked" : "",
+		mib(counter(c, STOUP_COUNTER_RESIDENT_BYTES)),
 		counter(c, STOUP_COUNTER_RESIDENT_BLOCKS),
 		mib(counter(c, STOUP_COUNTER_LEASED_BYTES)));
 	printf("  loads %" PRIu64 " (%" PRIu64 " different blocks, at most %" PRIu64
@@ -297,7 +353,9 @@ static void print_words(const struct stoup_control *c, int all)
 	/* Why it is not the fast way is for everybody to see; which flags it has is for --all. */
 	if (!all && strcmp(c->reader_kind, "io_uring") != 0)
 		printf("  not io_uring: %s\n", c->reader_reason);
+	print_limits(c);
 	print_consumers(c);
+	print_consumer_limits(c);
 	if (all)
 		print_counters(c);
 	print_errors(c);

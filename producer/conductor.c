@@ -48,7 +48,9 @@ static void signal_event(struct stoup_daemon *d)
 	struct signalfd_siginfo info;
 
 	while (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo != SIGHUP)
+		if (info.ssi_signo == SIGHUP)
+			stoup_rescan_ask(d);
+		else
 			stoup_daemon_end(d, info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
 	}
 }
@@ -60,6 +62,8 @@ static void events(struct stoup_daemon *d, const struct epoll_event *event, int 
 
 		if (tag >> 32 == STOUP_TAG_SIGNAL)
 			signal_event(d);
+		else if (tag >> 32 == STOUP_TAG_WATCH)
+			stoup_rescan_event(d);
 		else
 			stoup_attach_event(d, tag, event[i].events);
 	}
@@ -71,7 +75,11 @@ static void tick(struct stoup_daemon *d)
 
 	stoup_publish(d);
 	stoup_attach_tick(d);
+	stoup_name_tick(d);
+	stoup_rescan_tick(d);
 	d->tick_ns = d->now_ns + (cnt > 0 ? TICK_NS : TICK_IDLE_NS);
+	if (d->rescan_due_ns > 0 && d->rescan_due_ns < d->tick_ns)
+		d->tick_ns = d->rescan_due_ns;
 	if (cnt > 0)
 		d->idle_since_ns = 0;
 	else if (d->idle_since_ns == 0)
@@ -88,7 +96,9 @@ static int last_look(struct stoup_daemon *d)
 	stoup_flag_raise(&d->control->asleep); /* [S1] */
 	if (stoup_requests_pending(d) || stoup_reader_ready(d->reader) > 0)
 		return 1;
-	if (!d->starving && stoup_ring_draining_cnt(d->ring) == 0)
+	/* What drains for another reason than a claim is in nobody's way: the tick's look will do, and no
+	 * release has to ring. */
+	if (!d->starving && !stoup_ring_claim_active(d->ring))
 		return 0;
 	/* [R1] A lease released before the flag was seen is found by this scan; one released after it
 	 * rings. */

@@ -19,9 +19,12 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "producer/chores.h"
 #include "producer/memory.h"
+#include "producer/takeover.h"
 
 #ifndef STOUP_VERSION
 #define STOUP_VERSION "0.1.0"
@@ -33,6 +36,8 @@
 #define POOL_LEN_MIN   (UINT64_C(64) << 10) /* sixteen pages: below that nothing of use fits */
 #define EXTENT_TYPICAL (UINT64_C(32) << 10) /* buffers are planned for pools of extents this long */
 #define HUGE_LEN       (UINT64_C(2) << 20)
+#define BLOCK_LEN_USUAL                                                                            \
+	(512u << 10) /* that ingest makes by default: what a rescan brings is served */
 
 /* Descriptors: one per volume and its catalog, three per consumer. The soft limit is a default for
  * programs that use select; the hard one is what the administrator meant. */
@@ -64,6 +69,9 @@ static int size_pool(struct stoup_daemon *d, uint64_t *ret, struct stoup_error *
 			len = cap;
 		if (len < (uint64_t)d->block_len_max * 8)
 			len = (uint64_t)d->block_len_max * 8;
+		/* What is ingested later, as by default, shall not find the pool too small. */
+		if (len < (uint64_t)BLOCK_LEN_USUAL * 8)
+			len = (uint64_t)BLOCK_LEN_USUAL * 8;
 		len = (len + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
 	}
 	len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
@@ -92,26 +100,45 @@ static uint32_t core_cnt(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (uint32_t)CPU_COUNT(&set) : 1;
 }
 
+/* Who may read the control object by its name: the monitors' group, else the pool's. All others that are
+ * admitted get it from the socket, as do these where the group can not be given. */
+static void share_control(const struct stoup_daemon *d)
+{
+	const struct stoup_access_list *look = &d->opt.access.monitor;
+	gid_t gid = look->gid_cnt > 0 ? (gid_t)look->gids[0] : d->group_gid;
+
+	if (gid == (gid_t)-1)
+		return;
+	if (fchown(d->control_region.fd, (uid_t)-1, gid) < 0 ||
+		fchmod(d->control_region.fd, 0640) < 0)
+		stoup_log_info(d,
+			"the control object could not be given to group %u (%s): its members are "
+			"served by the socket",
+			(unsigned int)gid, strerror(errno));
+}
+
 static int make_control(struct stoup_daemon *d, struct stoup_error *err)
 {
 	struct stoup_control_config config = {.consumer_cap = d->opt.consumer_cap,
 		.cell_cap = d->opt.cell_cap,
 		.buffer_cap = d->buffer_cap,
-		.volume_cap = d->volume_cnt ? d->volume_cnt : 1};
+		.volume_cap = d->volume_cap};
 	int rc;
 
 	/* Always POSIX and named: monitors must find it when the daemon hangs or is dead. */
-	rc = stoup_region_create(&d->control_region, STOUP_BACKING_POSIX, d->control_name, 0640,
+	rc = stoup_region_create(&d->control_region, STOUP_BACKING_POSIX, d->control_name, 0600,
 		stoup_control_footprint(&config), 0, 1, 1, err);
 	if (rc < 0)
 		return rc;
-	if (d->group_gid != (gid_t)-1 && fchown(d->control_region.fd, (uid_t)-1, d->group_gid) < 0)
-		return stoup_error_set(err, -errno, "giving the control object to group '%s': %s",
-			d->group_name, strerror(errno));
+	share_control(d);
+	rc = stoup_control_lock(d->control_region.fd);
+	if (rc < 0)
+		return stoup_error_set(err, rc, "locking the control object: %s", strerror(-rc));
 	d->control = d->control_region.base;
 	stoup_control_format(d->control, &config);
 	d->control->daemon_pid = (uint32_t)getpid();
 	d->control->daemon_start = stoup_process_start((uint32_t)getpid());
+	d->control->pid_ns = stoup_pid_ns();
 	d->counters = stoup_control_counters(d->control);
 	d->table = stoup_control_buffers(d->control);
 	return 0;
@@ -151,6 +178,10 @@ static void fill_control(struct stoup_daemon *d)
 	c->lease_bytes_cap = share > least ? share : least;
 	c->ahead_bytes_cap = d->data_region.len / STOUP_RING_UNREAD_PART;
 	c->request_timeout_ns = d->opt.request_timeout_ns;
+	c->request_cap = d->opt.request_cap;
+	c->page_len = d->opt.backing == STOUP_BACKING_HUGETLB ? HUGE_LEN : STOUP_OS_PAGE_LEN;
+	c->huge_len = d->data_region.huge_len;
+	snprintf(c->huge_reason, sizeof(c->huge_reason), "%s", d->data_region.huge_reason);
 	snprintf(c->pool_name, sizeof(c->pool_name), "%s", d->opt.pool);
 	copy_tail(
 		c->store_path, sizeof(c->store_path), d->opt.store_cnt ? d->opt.store_path[0] : "");
@@ -158,22 +189,71 @@ static void fill_control(struct stoup_daemon *d)
 	snprintf(c->version, sizeof(c->version), "%s", STOUP_VERSION);
 }
 
+/* Huge pages are set aside already; for all else the kernel would kill a process instead of failing. */
+static int check_memory(const struct stoup_daemon *d, uint64_t len, struct stoup_error *err)
+{
+	uint64_t available;
+	char what[128];
+
+	available = stoup_memory_available(what, sizeof(what));
+	if (d->opt.backing == STOUP_BACKING_HUGETLB || len <= available)
+		return 0;
+	return stoup_error_set(err, -ENOMEM,
+		"not enough memory: needed %llu bytes, %s has %llu available; mend: a smaller --size, or "
+		"raise the memory limit of the container or cgroup",
+		(unsigned long long)len, what, (unsigned long long)available);
+}
+
+static int make_data(struct stoup_daemon *d, struct stoup_takeover *takeover, uint64_t len,
+	struct stoup_error *err)
+{
+	char name[128];
+	int rc;
+
+	snprintf(name, sizeof(name), "/stoup.%u.%s.data", (unsigned int)d->uid, d->opt.pool);
+	for (;;) {
+		rc = stoup_region_create(
+			&d->data_region, d->opt.backing, name, 0600, len, 1, 1, core_cnt(), err);
+		if (rc != -ENOSPC)
+			return rc;
+		rc = stoup_takeover_wait(takeover, d, len, rc, err);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+static int lock_memory(struct stoup_daemon *d, struct stoup_error *err)
+{
+	struct stoup_control *c = d->control;
+	int huge = d->opt.backing == STOUP_BACKING_HUGETLB, rc;
+	uint64_t all = d->control_region.len + (huge ? 0 : d->data_region.len);
+
+	rc = stoup_memory_lock(c, d->control_region.len, all, err);
+	if (rc == 0 && !huge)
+		rc = stoup_memory_lock(d->data_region.base, d->data_region.len, all, err);
+	if (rc < 0)
+		return rc;
+	c->locked_len = d->control_region.len + d->data_region.len;
+	snprintf(c->lock_reason, sizeof(c->lock_reason), "%s",
+		huge ? "huge pages are never swapped out" : "");
+	return 0;
+}
+
 static int make_memory(struct stoup_daemon *d, struct stoup_error *err)
 {
-	uint64_t len = 0, cnt, available;
-	char name[128], what[128];
+	struct stoup_takeover takeover;
+	uint64_t len = 0, cnt;
 	int rc;
 
 	rc = size_pool(d, &len, err);
 	if (rc < 0)
 		return rc;
-	available = stoup_memory_available(what, sizeof(what));
-	/* Huge pages are set aside already; for all else the kernel would kill a process instead of failing. */
-	if (d->opt.backing != STOUP_BACKING_HUGETLB && len > available)
-		return stoup_error_set(err, -ENOMEM,
-			"not enough memory: needed %llu bytes, %s has %llu available; mend: a smaller --size, or "
-			"raise the memory limit of the container or cgroup",
-			(unsigned long long)len, what, (unsigned long long)available);
+	stoup_takeover_begin(&takeover, d->opt.takeover_ns);
+	while ((rc = check_memory(d, len, err)) < 0) {
+		rc = stoup_takeover_wait(&takeover, d, len, rc, err);
+		if (rc < 0)
+			return rc;
+	}
 	cnt = len / EXTENT_TYPICAL;
 	d->buffer_cap = (uint32_t)(cnt < 64 ? 64 : cnt > STOUP_BUFFER_CAP ? STOUP_BUFFER_CAP : cnt);
 	stoup_log_info(d, "reserving %llu bytes of memory (%s)", (unsigned long long)len,
@@ -182,16 +262,11 @@ static int make_memory(struct stoup_daemon *d, struct stoup_error *err)
 	if (rc < 0)
 		return rc;
 	STOUP_HOOK("start.control");
-	snprintf(name, sizeof(name), "/stoup.%u.%s.data", (unsigned int)d->uid, d->opt.pool);
-	rc = stoup_region_create(
-		&d->data_region, d->opt.backing, name, 0600, len, 1, 1, core_cnt(), err);
+	rc = make_data(d, &takeover, len, err);
 	if (rc < 0)
 		return rc;
 	fill_control(d);
-	d->control->huge_len = d->data_region.huge_len;
-	snprintf(d->control->huge_reason, sizeof(d->control->huge_reason), "%s",
-		d->data_region.huge_reason);
-	return 0;
+	return d->opt.mlock ? lock_memory(d, err) : 0;
 }
 
 static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
@@ -213,10 +288,12 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 	d->buffers = calloc(d->buffer_cap, sizeof(d->buffers[0]));
 	d->refs = calloc(d->buffer_cap, sizeof(d->refs[0]));
 	d->leased = calloc(d->buffer_cap, sizeof(d->leased[0]));
+	d->draining = calloc(d->buffer_cap, sizeof(d->draining[0]));
 	d->consumers = calloc(d->opt.consumer_cap, sizeof(d->consumers[0]));
 	d->loads = calloc(d->load_cap, sizeof(d->loads[0]));
 	d->waiters = calloc(waiter_cap, sizeof(d->waiters[0]));
-	if (!d->buffers || !d->refs || !d->leased || !d->consumers || !d->loads || !d->waiters)
+	if (!d->buffers || !d->refs || !d->leased || !d->draining || !d->consumers || !d->loads ||
+		!d->waiters)
 		return stoup_error_set(err, -ENOMEM, "out of memory for the tables of the pool");
 	for (uint32_t i = 0; i < d->buffer_cap; i++)
 		d->buffers[i].gen = 1;
@@ -226,6 +303,11 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 			return stoup_error_set(
 				err, -ENOMEM, "out of memory for the tables of the pool");
 	}
+	rc = stoup_chores_create(d->opt.consumer_cap, d->control->daemon_pid, &d->closer);
+	if (rc == 0)
+		rc = stoup_chores_create(d->opt.consumer_cap, d->control->daemon_pid, &d->looker);
+	if (rc < 0)
+		return stoup_error_set(err, rc, "a thread could not be started: %s", strerror(-rc));
 	rc = stoup_ring_create(&config, &d->ring);
 	if (rc < 0)
 		return stoup_error_set(err, rc, "the ring could not be made: %s", strerror(-rc));
@@ -235,9 +317,12 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 
 /* ---- threads and reading ---------------------------------------------------------------------- */
 
+/* A slot holds the longest stored block that is there, and what later ingests make by default (a
+ * stored block is no longer than a decoded one). Staging can not grow: io_uring knows its memory. */
 static size_t stored_len_max(const struct stoup_daemon *d)
 {
-	size_t max = STOUP_OS_PAGE_LEN;
+	size_t max = d->control->block_len_max < BLOCK_LEN_USUAL ? d->control->block_len_max
+	                                                         : BLOCK_LEN_USUAL;
 
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
 		for (uint32_t v = 0; v < d->stores[i]->volume_cnt; v++) {
@@ -264,7 +349,7 @@ static int make_engines(struct stoup_daemon *d, struct stoup_error *err)
 		return rc;
 	d->opt.reader.depth = depth;
 	d->opt.reader.staging = d->staging;
-	d->opt.reader.file_cap = d->volume_cnt ? d->volume_cnt : 1;
+	d->opt.reader.file_cap = d->volume_cap;
 	rc = stoup_reader_create(&d->opt.reader, &d->reader, err);
 	if (rc < 0)
 		return rc;
@@ -327,12 +412,13 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 		rc = stoup_name_lock(d, err);
 	if (rc < 0)
 		return rc;
+	stoup_access_describe(d);
 	STOUP_HOOK("start.locked");
 	stoup_control_name((uint32_t)d->uid, d->opt.pool, d->control_name, sizeof(d->control_name));
 	owner = stoup_control_owner(d->control_name);
 	if (owner) {
 		d->control_name[0] = 0;
-		rc = stoup_name_held(d, owner, err);
+		rc = stoup_name_held(d, owner == STOUP_OWNER_UNSEEN ? 0 : owner, err);
 		/* In another runtime directory: whoever waits for it here would wait in vain. */
 		d->held = 0;
 		return rc;
@@ -357,6 +443,7 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 	STOUP_HOOK("start.bound");
 	describe_reader(d);
 	d->now_ns = stoup_now_ns();
+	stoup_rescan_watch(d);
 	stoup_publish(d);
 	stoup_control_announce(d->control); /* [A1] */
 	STOUP_HOOK("start.announced");
@@ -372,9 +459,12 @@ static void stop(struct stoup_daemon *d)
 		stoup_name_unlink(d);
 		STOUP_HOOK("stop.unlinked");
 	}
+	stoup_rescan_fini(d);
 	stoup_reader_destroy(d->reader);
 	stoup_decode_destroy(d->decode);
 	stoup_attach_fini(d);
+	stoup_chores_destroy(d->closer);
+	stoup_chores_destroy(d->looker);
 	stoup_staging_destroy(d->staging);
 	stoup_volumes_fini(d);
 	stoup_ring_destroy(d->ring);
@@ -384,6 +474,7 @@ static void stop(struct stoup_daemon *d)
 	free(d->buffers);
 	free(d->refs);
 	free(d->leased);
+	free(d->draining);
 	free(d->loads);
 	free(d->waiters);
 	stoup_region_fini(&d->data_region);
@@ -411,6 +502,19 @@ static void tell_ready(const struct stoup_daemon *d, int rc, const struct stoup_
 	close(d->opt.ready_fd);
 }
 
+/* Whatever it was that found no descriptor: the limit is what mends it. */
+static void explain_files(int rc, struct stoup_error *err)
+{
+	struct stoup_error found = *err;
+	struct rlimit limit = {0};
+
+	if (rc != -EMFILE || strstr(found.text, "ulimit"))
+		return;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	stoup_error_set(err, rc, "%.120s; the daemon may have %llu; mend: raise it: ulimit -n",
+		found.text, (unsigned long long)limit.rlim_cur);
+}
+
 int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error *err)
 {
 	struct stoup_error own = {0};
@@ -422,7 +526,7 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 		return stoup_error_set(err, -ENOMEM, "out of memory");
 	d->opt = *opt;
 	d->uid = geteuid();
-	d->lock_fd = d->listen_fd = d->epoll_fd = d->signal_fd = -1;
+	d->lock_fd = d->listen_fd = d->epoll_fd = d->signal_fd = d->watch_fd = -1;
 	d->control_region.fd = d->control_region.ro_fd = -1;
 	d->data_region.fd = d->data_region.ro_fd = -1;
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
@@ -434,6 +538,7 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 	sigdelset(&set, SIGABRT);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	rc = start(d, &own);
+	explain_files(rc, &own);
 	tell_ready(d, rc, &own);
 	if (rc == 0) {
 		stoup_log_info(d,

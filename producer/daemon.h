@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* daemon.h - the inside of stoupd: its state, and what the parts of the conductor call of each other.
  *
- *      attach.c   socket, credentials, pages, death           request.c  requests, waiters, grants
+ *      attach.c   the socket, hellos, questions               request.c  requests, waiters, grants
  *      load.c     queue -> room -> read -> decode -> publish  evict.c    clear, fence, scan, claims
  *      volume.c   catalogs and residency of each volume       publish.c  what monitors see
  *      conductor.c the loop: take, pump, last look, sleep     daemon.c   start, objects, stop
- *      rescan.c   snapshots: volumes come and go              fork.c     leases copied for a child
+ *      rescan.c   the stores are read again                   fork.c     leases copied for a child
+ *      snapshot.c which volumes a snapshot has, until when    watch.c    when to read them again
  *      access.c   who may attach, who may look
+ *      takeover.c memory that is not free yet                 life.c     places of consumers, death, limits
+ *      chores.c   what could make the loop wait
  *
  *      a request's way:
  *      slot (consumer) --take--> waiter --+--> resident: grant
@@ -47,7 +50,8 @@
 #define STOUP_IDX_NONE UINT32_MAX
 #define STOUP_ACCESS_CAP                                                                           \
 	16u /* --allow-user, --allow-group, --monitor-user, --monitor-group: each */
-#define STOUP_SNAPSHOT_CAP 8u /* snapshots that are served; consumers of older ones get ESTALE */
+#define STOUP_SNAPSHOT_CAP 8u    /* snapshots that are served; consumers of older ones get ESTALE */
+#define STOUP_PLACE_SPARE  1024u /* places for volumes that come while the daemon runs */
 #define STOUP_FORK_NS      UINT64_C(10000000000) /* a child must come for its leases by then */
 #define STOUP_POOL_PART    4u /* a block may fill at most 1/4 of the pool: three others stay usable */
 #define STOUP_STOP_NS      INT64_C(1500000000) /* SIGTERM to exit: within 2 s with what comes after */
@@ -101,9 +105,18 @@ struct stoup_volume {
 	int closed; /* takes no requests any more; its buffers are on their way out */
 	struct stoup_region catalog; /* read-write here, ro_fd for consumers */
 	_Atomic uint64_t *residency;
-	uint32_t *load_idx; /* per block: its load under way, or STOUP_IDX_NONE */
-	uint16_t *load_cnt; /* per block: times loaded, stops at UINT16_MAX */
-	int reader_idx;     /* of the reader's file table; < 0: could not be added */
+	uint32_t *load_idx;     /* per block: its load under way, or STOUP_IDX_NONE */
+	uint16_t *load_cnt;     /* per block: times loaded, stops at UINT16_MAX */
+	int reader_idx;         /* of the reader's file table; < 0: could not be added */
+	uint32_t store_idx;     /* of the --store it lies in */
+	uint32_t buffer_cnt;    /* buffers that load, hold or drain a block of it */
+	uint32_t block_len_max; /* its longest decoded block */
+};
+
+/* What the path of a store led to when it was read. */
+struct stoup_store_mark {
+	uint64_t dev, ino;
+	struct timespec mtime; /* 0: too young to tell a later change by */
 };
 
 /* What the conductor knows of one buffer besides the control object's entry. */
@@ -153,6 +166,8 @@ struct stoup_consumer {
 	uint64_t snapshot_seq; /* the newest that it was given; the oldest in use is in its page */
 	uint64_t fork_ticket;  /* STOUP_CONSUMER_TICKET: what the child must show */
 	uint64_t fork_until_ns;
+	uint64_t fork_parent_no; /* attach_no of the consumer whose leases these are */
+	uint64_t refused_seen;   /* its page's requests_refused_cnt at the last look */
 	struct stoup_region page;
 	uint64_t *seen; /* last value of each cell, to feed changes to the ring */
 	uint32_t waiting_cnt;
@@ -161,6 +176,7 @@ struct stoup_consumer {
 	uint64_t oldest_ns;     /* first look at which it held something without a break */
 	uint64_t over_since_ns; /* first look at which it held more than its share, or 0 */
 	uint64_t deaf_look_ns, deaf_wait_ns;
+	int deaf_asked; /* a chore reads its memory map */
 	struct stoup_stream streams[STOUP_STREAM_CNT];
 };
 
@@ -176,10 +192,12 @@ struct stoup_daemon {
 	uid_t uid;
 	gid_t group_gid; /* (gid_t)-1: none */
 	char group_name[64];
+	char admits[112], looks[112]; /* who may attach, who may look besides: in words */
+	int name_lost;                /* the control object's name is gone: said once */
+	uint64_t name_look_ns;        /* when to look at it again */
 
 	struct stoup_store *stores[STOUP_STORE_CAP];
-	struct timespec
-		store_mtime[STOUP_STORE_CAP]; /* of the directories, before they were read */
+	struct stoup_store_mark store_marks[STOUP_STORE_CAP]; /* from before they were read */
 	struct stoup_region control_region, data_region;
 	struct stoup_control *control;
 	struct stoup_control_counter *counters;
@@ -188,9 +206,16 @@ struct stoup_daemon {
 	struct stoup_volume *volumes;
 	uint32_t volume_cnt; /* places that were ever used: indexes are below it */
 	uint32_t volume_cap;
-	uint64_t snapshot_seq;  /* the newest snapshot; begins with 1 */
-	int watch_fd;           /* inotify; -1: not watched */
-	uint64_t rescan_due_ns; /* 0 = none is wanted */
+	uint64_t snapshot_seq;    /* the newest snapshot; begins with 1 */
+	uint64_t rescan_due_ns;   /* 0 = none is wanted */
+	uint64_t rescan_asked_ns; /* the first event that the due one is for */
+	uint64_t rescan_quiet_ns; /* the last one failed: no hello tries the same again before */
+	struct stoup_store_mark failed_marks[STOUP_STORE_CAP]; /* what it saw */
+	int watch_fd;                                          /* inotify; -1: not watched */
+	int watches[STOUP_STORE_CAP]; /* its watch of each store's directory; -1: none */
+	int watch_told;               /* that it is refused was logged */
+	uint64_t watch_look_ns,
+		watch_wait_ns;  /* next look at the paths, and how long from look to look */
 	uint32_t block_len_min; /* shortest decoded block of the stores; 0: there is none */
 	uint32_t block_len_max; /* longest decoded block of the stores */
 
@@ -200,6 +225,8 @@ struct stoup_daemon {
 	uint32_t *refs;   /* per buffer: cells that named it at the last look */
 	uint32_t *leased; /* the buffers of which that is more than 0 */
 	uint32_t leased_cnt;
+	uint32_t *draining; /* the buffers in state DRAINING */
+	uint32_t draining_cnt;
 
 	struct stoup_reader *reader;
 	struct stoup_staging *staging;
@@ -207,6 +234,8 @@ struct stoup_daemon {
 
 	struct stoup_consumer *consumers;
 	struct stoup_pending pending[STOUP_PENDING_CAP];
+	struct stoup_chores *closer,
+		*looker; /* apart: one that is stuck must not hold up the other */
 	uint64_t attach_seq;
 	int listen_off;
 
@@ -266,29 +295,78 @@ int stoup_name_lock(struct stoup_daemon *d, struct stoup_error *err);  /* one da
 int stoup_name_held(struct stoup_daemon *d, uint32_t owner, struct stoup_error *err);
 void stoup_name_unlink(
 	const struct stoup_daemon *d); /* the control object's, if it still is ours */
+/* Say once when the control object's name was removed by somebody else. */
+void stoup_name_tick(struct stoup_daemon *d);
 
 /* ---- volume.c --------------------------------------------------------------------------------- */
 
 int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err); /* stores and sizes */
 int stoup_volumes_make(
 	struct stoup_daemon *d, struct stoup_error *err); /* catalogs, reader files */
-int stoup_volumes_changed(const struct stoup_daemon *d);  /* was something ingested since? */
 void stoup_volumes_fini(struct stoup_daemon *d);
 uint64_t stoup_volumes_raw_len(const struct stoup_daemon *d);
+/* Fill an empty place: catalog, tables, reader file; it is of no snapshot before `born_seq`. 0, or the
+ * place is empty again. */
+int stoup_volume_make(struct stoup_daemon *d, uint32_t idx, struct stoup_store_volume *file,
+	uint32_t store_idx, uint64_t born_seq, struct stoup_error *err);
+/* Empty a place of which nothing is in the pool. 0, or -EBUSY while a read of it is under way. */
+int stoup_volume_unmake(struct stoup_daemon *d, uint32_t idx);
+void stoup_volume_show(struct stoup_daemon *d, uint32_t idx); /* to monitors: SERVED */
+/* Blocks of the volumes born with snapshot `seq` that this pool can not serve: log them. */
+void stoup_volumes_say_large(struct stoup_daemon *d, uint64_t seq);
+/* Where a store's path leads now. 0 or negative errno. */
+int stoup_store_mark(const char *path, struct stoup_store_mark *ret);
 
 /* ---- rescan.c --------------------------------------------------------------------------------- */
+
+/* Read the stores again at once: whoever attaches after an ingest must see it. Cheap where nothing has
+ * changed since. Waits for the disk where a volume is new. */
+void stoup_rescan_fresh(struct stoup_daemon *d);
+/* Rescan when it is due; then close, empty and give free what nobody uses any more. */
+void stoup_rescan_tick(struct stoup_daemon *d);
+
+/* ---- watch.c ---------------------------------------------------------------------------------- */
 
 /* Watch the stores' directories; a machine that can not is served by SIGHUP alone, and the log says so. */
 void stoup_rescan_watch(struct stoup_daemon *d);
 void stoup_rescan_ask(struct stoup_daemon *d);   /* SIGHUP: at the next turn */
 void stoup_rescan_event(struct stoup_daemon *d); /* the inotify descriptor is readable */
-/* Rescan when it is due; retire, close and empty places that nobody uses any more. */
-void stoup_rescan_tick(struct stoup_daemon *d);
 void stoup_rescan_fini(struct stoup_daemon *d);
+void stoup_watch_follow(struct stoup_daemon *d); /* the stores were opened anew */
+void stoup_watch_look(struct stoup_daemon *d);   /* now and then: what no event told */
+/* Do the stores' paths lead to something else than these marks tell? One stat each. */
+int stoup_stores_changed(const struct stoup_daemon *d, const struct stoup_store_mark *marks);
+
+/* ---- snapshot.c ------------------------------------------------------------------------------- */
+
 /* Volumes of snapshot `seq`, in the order of their places: how many, and the first one at or behind
  * place `from` (STOUP_IDX_NONE: no more). */
 uint32_t stoup_snapshot_cnt(const struct stoup_daemon *d, uint64_t seq);
 uint32_t stoup_snapshot_next(const struct stoup_daemon *d, uint64_t seq, uint32_t from);
+/* Read-only descriptors of at most `cap` catalogs of snapshot `seq`, from its `first` one on. Returns how
+ * many. */
+uint32_t stoup_snapshot_fds(
+	const struct stoup_daemon *d, uint64_t seq, uint32_t first, uint32_t cap, int *fds);
+/* Is it so old that some of its volumes may be closed? */
+int stoup_snapshot_stale(const struct stoup_daemon *d, uint64_t seq);
+/* A new consumer gets the newest. */
+void stoup_snapshot_give(struct stoup_daemon *d, struct stoup_consumer *c);
+/* The oldest snapshot that anybody uses; the newest where nobody is attached. */
+uint64_t stoup_snapshot_oldest(const struct stoup_daemon *d);
+
+/* What is to be done with a volume, when the newest snapshot and the oldest in use are these. Pure. */
+enum stoup_volume_step {
+	STOUP_VOLUME_STAY,
+	STOUP_VOLUME_CLOSE, /* take no requests any more, evict what is in the pool */
+	STOUP_VOLUME_EMPTY, /* nothing of it is in the pool: let go of file and catalog */
+	STOUP_VOLUME_FREE,  /* nobody can name the place any more: the next volume may have it */
+};
+enum stoup_volume_step stoup_volume_step(
+	const struct stoup_volume *v, uint64_t newest, uint64_t oldest);
+/* An empty place at or behind `from`; STOUP_IDX_NONE: all volume_cap are taken. */
+uint32_t stoup_place_find(const struct stoup_daemon *d, uint32_t from);
+void stoup_snapshot_tick(struct stoup_daemon *d); /* take those steps */
+void stoup_snapshot_gauges(struct stoup_daemon *d);
 
 /* ---- access.c --------------------------------------------------------------------------------- */
 
@@ -296,6 +374,15 @@ uint32_t stoup_snapshot_next(const struct stoup_daemon *d, uint64_t seq, uint32_
 struct ucred;
 int stoup_access_check(const struct stoup_daemon *d, int sock_fd, const struct ucred *cred,
 	int monitor, struct stoup_error *err);
+/* Add a user or (group 1) a group, a name or a number, to a list. 0 or -EINVAL, -ENOENT, -ENOSPC with text. */
+int stoup_access_add(
+	struct stoup_access_list *list, const char *name, int group, struct stoup_error *err);
+/* At start: put into words who is admitted, so that a refusal asks no user database. */
+void stoup_access_describe(struct stoup_daemon *d);
+/* Mode of the socket: the narrowest that lets everybody connect whom the credentials admit. */
+uint32_t stoup_access_socket_mode(const struct stoup_daemon *d);
+/* May others than the owner reach the socket's directory, where somebody else is admitted at all? */
+int stoup_access_reach(const struct stoup_daemon *d, struct stoup_error *err);
 
 /* ---- fork.c ----------------------------------------------------------------------------------- */
 
@@ -303,12 +390,37 @@ int stoup_access_check(const struct stoup_daemon *d, int sock_fd, const struct u
 int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint64_t *ret_ticket);
 /* The copy that waits under a ticket, for the child that shows it or for giving it up; STOUP_IDX_NONE. */
 uint32_t stoup_fork_find(const struct stoup_daemon *d, uint64_t ticket);
+/* A message of consumer idx: copy, or give a copy up; answers it. Negative: the peer is to be hung up on. */
+int stoup_fork_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_wire_fork *msg);
+/* A child shows its ticket: the copy becomes its own. Takes over sock_fd when it returns 0. */
+int stoup_fork_redeem(struct stoup_daemon *d, uint64_t ticket, int sock_fd,
+	const struct ucred *cred, struct stoup_error *err);
+void stoup_fork_tick(struct stoup_daemon *d); /* copies that nobody came for */
+
+/* ---- life.c ----------------------------------------------------------------------------------- */
+
+/*      NONE --place--> (page) --join, answer, enter--> ATTACHED --hang-up, process lives--> DEAF
+ *        ^                \--fork--> TICKET --join, answer, enter--^                            |
+ *        +-------------------------------- drop <--------------------------------------------+   */
+uint32_t stoup_consumer_free(const struct stoup_daemon *d); /* a free place, or STOUP_IDX_NONE */
+/* Give place idx a page of its own. It stays NONE. */
+int stoup_consumer_place(struct stoup_daemon *d, uint32_t idx, struct stoup_error *err);
+/* Tie it to the process behind a socket, which stays the caller's until `enter`. */
+int stoup_consumer_join(struct stoup_daemon *d, uint32_t idx, int sock_fd, const struct ucred *cred,
+	struct stoup_error *err);
+void stoup_consumer_part(struct stoup_daemon *d, uint32_t idx);  /* undo join */
+void stoup_consumer_enter(struct stoup_daemon *d, uint32_t idx); /* it was answered: ATTACHED */
+void stoup_consumer_show(struct stoup_daemon *d, uint32_t idx);
+void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counter why);
+void stoup_consumer_hang_up(struct stoup_daemon *d, uint32_t idx);
+void stoup_consumer_pid_event(struct stoup_daemon *d, uint32_t idx);
+void stoup_consumer_tick(struct stoup_daemon *d); /* deaf consumers, goodbyes, shares */
 
 /* ---- attach.c --------------------------------------------------------------------------------- */
 
 int stoup_attach_listen(struct stoup_daemon *d, struct stoup_error *err);
 void stoup_attach_event(struct stoup_daemon *d, uint64_t tag, uint32_t events);
-void stoup_attach_tick(struct stoup_daemon *d); /* hello time-outs, deaf consumers, quotas */
+void stoup_attach_tick(struct stoup_daemon *d); /* hello time-outs, and all consumers' */
 void stoup_attach_fini(struct stoup_daemon *d);
 uint32_t stoup_attach_cnt(const struct stoup_daemon *d);
 int stoup_epoll_add(const struct stoup_daemon *d, int fd, uint32_t events, uint64_t tag);
@@ -338,6 +450,8 @@ void stoup_load_promote(struct stoup_daemon *d, uint32_t load_idx); /* somebody 
 void stoup_load_drop(struct stoup_daemon *d, uint32_t load_idx); /* QUEUED, nobody waits any more */
 /* Start what can be started. Returns 1 when something moved. */
 int stoup_loads_pump(struct stoup_daemon *d);
+/* A volume is closed: its queued loads end with -ESTALE; those under way will when they come. */
+void stoup_loads_close(struct stoup_daemon *d, uint32_t volume_idx);
 /* Take what readers and workers finished. Returns how many. */
 uint32_t stoup_loads_reap(struct stoup_daemon *d);
 void stoup_list_init(struct stoup_list *list);
@@ -357,8 +471,12 @@ void stoup_evict_last_look(struct stoup_daemon *d, uint32_t consumer_idx);
 int stoup_claim_room(
 	struct stoup_daemon *d, uint32_t load_idx, uint64_t len, struct stoup_ring_plan *plan);
 void stoup_claim_cancel(struct stoup_daemon *d);
+/* A volume is closed: its blocks go now, or with their last lease. */
+void stoup_evict_volume(struct stoup_daemon *d, uint32_t volume_idx);
 /* What the ring asks: bytes until the nearest scan reaches the block in a buffer. */
 uint64_t stoup_evict_next_use(void *arg, uint32_t idx);
+/* Is a cell's value a lease on a block that is in the pool? */
+int stoup_evict_leased(const struct stoup_daemon *d, uint64_t value);
 /* Put a buffer into use and out of use. */
 void stoup_buffer_fill(struct stoup_daemon *d, uint32_t idx, uint64_t off, uint32_t len,
 	uint32_t volume_idx, uint32_t block_idx);
@@ -368,6 +486,8 @@ void stoup_buffer_abandon(struct stoup_daemon *d, uint32_t idx);
 /* ---- publish.c -------------------------------------------------------------------------------- */
 
 void stoup_publish(struct stoup_daemon *d); /* gauges, consumers, heartbeat */
+/* Count what consumer idx met of its limit of requests since the last look. */
+void stoup_publish_refused(struct stoup_daemon *d, uint32_t idx);
 
 /* ---- conductor.c ------------------------------------------------------------------------------ */
 

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define NAME_LOOK_NS UINT64_C(1000000000) /* how often the control object's name is looked at */
+
 /* ---- directory, lock, group --------------------------------------------------------------------------------- */
 
 /* A directory of ours: made with `mode` when absent; another's or a link is refused. */
@@ -24,8 +26,13 @@ static int own_dir(const char *path, mode_t mode, struct stoup_error *err)
 {
 	struct stat st;
 
-	if (mkdir(path, mode) < 0 && errno != EEXIST)
+	/* The mode is what is said here, whatever the umask: others must pass, or must not. */
+	if (mkdir(path, mode) == 0) {
+		if (chmod(path, mode) < 0)
+			return stoup_error_set(err, -errno, "chmod %s: %s", path, strerror(errno));
+	} else if (errno != EEXIST) {
 		return stoup_error_set(err, -errno, "mkdir %s: %s", path, strerror(errno));
+	}
 	if (lstat(path, &st) < 0)
 		return stoup_error_set(err, -errno, "%s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 0022))
@@ -36,10 +43,20 @@ static int own_dir(const char *path, mode_t mode, struct stoup_error *err)
 	return 0;
 }
 
+/* The machine's runtime directory, where it was made for our user: a system user's pool is for others. */
+static int owns_system_dir(void)
+{
+	struct stat st;
+	char dir[96];
+
+	return stoup_runtime_dir(1, dir, sizeof(dir)) == 0 && lstat(dir, &st) == 0 &&
+	       S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
 int stoup_name_paths(struct stoup_daemon *d, struct stoup_error *err)
 {
 	/* The automatic daemon is one user's own: its socket is nobody else's business. */
-	uint32_t which = geteuid() == 0 && !d->opt.automatic ? 1 : 0;
+	uint32_t which = (geteuid() == 0 || owns_system_dir()) && !d->opt.automatic ? 1 : 0;
 	char dir[96];
 	int rc = -ENAMETOOLONG;
 
@@ -82,7 +99,7 @@ int stoup_name_lock(struct stoup_daemon *d, struct stoup_error *err)
 	uint32_t owner = 0;
 
 	d->lock_fd = open(d->lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	if (d->lock_fd < 0)
+	if (d->lock_fd < 0 || fchmod(d->lock_fd, 0600) < 0)
 		return stoup_error_set(err, -errno, "%s: %s", d->lock_path, strerror(errno));
 	/* Held by the open file description: no other process can release it, and death does. */
 	if (fcntl(d->lock_fd, F_OFD_SETLK, &lock) < 0) {
@@ -122,16 +139,35 @@ int stoup_name_group(struct stoup_daemon *d, struct stoup_error *err)
 	return 0;
 }
 
+/* Is the name that lies there the object that we made? */
+static int name_ours(const struct stoup_daemon *d)
+{
+	struct stat named, own;
+	char path[128];
+
+	snprintf(path, sizeof(path), "/dev/shm%s", d->control_name);
+	return lstat(path, &named) == 0 && fstat(d->control_region.fd, &own) == 0 &&
+	       named.st_ino == own.st_ino && named.st_dev == own.st_dev;
+}
+
+/* An object without a name can not be given one again: the kernel refuses a link to what was unlinked. */
+void stoup_name_tick(struct stoup_daemon *d)
+{
+	if (d->name_lost || d->now_ns < d->name_look_ns)
+		return;
+	d->name_look_ns = d->now_ns + NAME_LOOK_NS;
+	if (name_ours(d))
+		return;
+	d->name_lost = 1;
+	stoup_log_error(d, -ENOENT,
+		"/dev/shm%s was removed: consumers go on, stoup stat asks the socket; mend: loginctl "
+		"enable-linger USER, RemoveIPC=no in logind.conf, or a system user for stoupd",
+		d->control_name);
+}
+
 /* Remove the control object's name, if it still is ours. */
 void stoup_name_unlink(const struct stoup_daemon *d)
 {
-	struct stat named, own;
-	int fd = shm_open(d->control_name, O_RDONLY | O_CLOEXEC, 0);
-
-	if (fd < 0)
-		return;
-	if (fstat(fd, &named) == 0 && fstat(d->control_region.fd, &own) == 0 &&
-		named.st_ino == own.st_ino)
+	if (name_ours(d))
 		shm_unlink(d->control_name);
-	close(fd);
 }

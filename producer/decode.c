@@ -291,9 +291,11 @@ static int memory_make(struct stoup_decode *pool)
 	pool->ahead.jobs = calloc(pool->job_cap, sizeof(*pool->ahead.jobs));
 	pool->results = calloc(pool->job_cap, sizeof(*pool->results));
 	pool->decoders = aligned_alloc(LINE_PAIR, decoder_cnt * sizeof(*pool->decoders));
+	/* First of all: the destructor frees what it finds in it. */
+	if (pool->decoders)
+		memset(pool->decoders, 0, decoder_cnt * sizeof(*pool->decoders));
 	if (!pool->demand.jobs || !pool->ahead.jobs || !pool->results || !pool->decoders)
 		return -ENOMEM;
-	memset(pool->decoders, 0, decoder_cnt * sizeof(*pool->decoders));
 	for (size_t i = 0; i < decoder_cnt; i++) {
 		struct decoder *decoder = &pool->decoders[i];
 		decoder->pool = pool;

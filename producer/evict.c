@@ -11,6 +11,8 @@
 
 #include "shm/lease.h"
 
+#define VOLUME_BATCH 1024u /* buffers of a closed volume in one pass: bounds the stack */
+
 static _Atomic uint64_t *residency_of(const struct stoup_daemon *d, const struct stoup_buffer *b)
 {
 	return &d->volumes[b->volume_idx].residency[b->block_idx];
@@ -29,6 +31,7 @@ void stoup_buffer_fill(struct stoup_daemon *d, uint32_t idx, uint64_t off, uint3
 	struct stoup_control_buffer *entry = &d->table[idx];
 	struct stoup_buffer *b = &d->buffers[idx];
 
+	d->volumes[volume_idx].buffer_cnt++;
 	b->volume_idx = volume_idx;
 	b->block_idx = block_idx;
 	b->state = STOUP_BUFFER_LOADING;
@@ -65,6 +68,7 @@ static void retire(struct stoup_daemon *d, uint32_t idx)
 
 	if (b->ahead)
 		stoup_count(d, STOUP_COUNTER_AHEAD_WASTED, 1);
+	d->volumes[b->volume_idx].buffer_cnt--;
 	b->gen = stoup_gen_next(b->gen);
 	b->state = STOUP_BUFFER_FREE;
 	b->ahead = 0;
@@ -129,6 +133,11 @@ static int lease_of(const struct stoup_daemon *d, uint64_t v)
 	       d->buffers[idx].state >= STOUP_BUFFER_RESIDENT;
 }
 
+int stoup_evict_leased(const struct stoup_daemon *d, uint64_t value)
+{
+	return lease_of(d, value);
+}
+
 static void scan_consumer(struct stoup_daemon *d, uint32_t consumer_idx)
 {
 	struct stoup_consumer *c = &d->consumers[consumer_idx];
@@ -188,13 +197,26 @@ static void scan_all(struct stoup_daemon *d)
 			scan_consumer(d, i);
 }
 
+/* Takes no new leases from now on; goes with its last one. */
+static void drain(struct stoup_daemon *d, uint32_t idx)
+{
+	d->buffers[idx].state = STOUP_BUFFER_DRAINING;
+	d->draining[d->draining_cnt++] = idx;
+	show_state(d, idx);
+}
+
 static void settle_draining(struct stoup_daemon *d)
 {
-	for (uint32_t i = 0; i < d->buffer_cap && stoup_ring_draining_cnt(d->ring) > 0; i++) {
-		if (d->buffers[i].state != STOUP_BUFFER_DRAINING || d->refs[i] > 0)
+	for (uint32_t i = 0; i < d->draining_cnt;) {
+		uint32_t idx = d->draining[i];
+
+		if (d->refs[idx] > 0) {
+			i++;
 			continue;
-		retire(d, i);
-		stoup_ring_evicted(d->ring, i);
+		}
+		d->draining[i] = d->draining[--d->draining_cnt];
+		retire(d, idx);
+		stoup_ring_evicted(d->ring, idx);
 		stoup_count(d, STOUP_COUNTER_EVICTIONS, 1);
 	}
 }
@@ -210,17 +232,16 @@ void stoup_evict_scan(struct stoup_daemon *d)
 
 /* ---- a pass ----------------------------------------------------------------------------------- */
 
-/* Find out who of plan->evict may go. `drain`: those that are held take no new leases from now on. */
-static void evict_pass(
-	struct stoup_daemon *d, const struct stoup_ring_plan *plan, uint32_t cnt, int drain)
+/* Find out who of these buffers may go. `for_good`: those that are held take no new leases from now on. */
+static void evict_pass(struct stoup_daemon *d, const uint32_t *evict, uint32_t cnt, int for_good)
 {
 	for (uint32_t i = 0; i < cnt; i++)
-		stoup_residency_clear(residency_of(d, &d->buffers[plan->evict[i]])); /* [E1] */
+		stoup_residency_clear(residency_of(d, &d->buffers[evict[i]])); /* [E1] */
 	STOUP_HOOK("evict.cleared");
 	stoup_evict_fence(); /* [E1] */
 	scan_all(d);
 	for (uint32_t i = 0; i < cnt; i++) {
-		uint32_t idx = plan->evict[i];
+		uint32_t idx = evict[i];
 		struct stoup_buffer *b = &d->buffers[idx];
 
 		if (d->refs[idx] == 0) {
@@ -230,9 +251,8 @@ static void evict_pass(
 			stoup_count(d, STOUP_COUNTER_EVICTIONS, 1);
 			continue;
 		}
-		if (drain) {
-			b->state = STOUP_BUFFER_DRAINING;
-			show_state(d, idx);
+		if (for_good) {
+			drain(d, idx);
 		} else {
 			/* Whoever met the zero in between asks by request and is granted. */
 			stoup_residency_publish(residency_of(d, b), stoup_word(b->gen, idx));
@@ -256,7 +276,7 @@ int stoup_evict_room(struct stoup_daemon *d, uint64_t len, enum stoup_ring_class
 		if (outcome == STOUP_RING_FIT)
 			return 1;
 		if (outcome == STOUP_RING_EVICT) {
-			evict_pass(d, plan, plan->evict_cnt, 0);
+			evict_pass(d, plan->evict, plan->evict_cnt, 0);
 			continue;
 		}
 		/* What the ring knows of leases is as old as the last look: somebody waits, so look again
@@ -267,6 +287,30 @@ int stoup_evict_room(struct stoup_daemon *d, uint64_t len, enum stoup_ring_class
 		stoup_evict_scan(d);
 	}
 	return 0;
+}
+
+/* ---- a volume that is closed ------------------------------------------------------------------ */
+
+void stoup_evict_volume(struct stoup_daemon *d, uint32_t volume_idx)
+{
+	const struct stoup_volume *v = &d->volumes[volume_idx];
+	uint32_t evict[VOLUME_BATCH], cnt = 0;
+
+	/* What loads has no word yet and is abandoned when it comes; what drains has none any more. */
+	for (uint32_t b = 0; b < v->file->index->block_cnt; b++) {
+		uint64_t w = atomic_load_explicit(&v->residency[b], memory_order_relaxed);
+
+		if (w == 0)
+			continue;
+		stoup_ring_drain(d->ring, stoup_word_idx(w));
+		evict[cnt++] = stoup_word_idx(w);
+		if (cnt < VOLUME_BATCH)
+			continue;
+		evict_pass(d, evict, cnt, 1);
+		cnt = 0;
+	}
+	if (cnt > 0)
+		evict_pass(d, evict, cnt, 1);
 }
 
 /* ---- the claim -------------------------------------------------------------------------------- */
@@ -285,7 +329,7 @@ int stoup_claim_room(
 	if (d->claim_load != load_idx)
 		return 0;
 	while ((cnt = stoup_ring_claim_plan(d->ring, plan)) > 0)
-		evict_pass(d, plan, cnt, 1);
+		evict_pass(d, plan->evict, cnt, 1);
 	if (!stoup_ring_claim_ready(d->ring))
 		return 0;
 	stoup_ring_claim_take(d->ring, STOUP_RING_DEMAND, plan);

@@ -141,11 +141,26 @@ static void count_load(struct stoup_daemon *d, const struct stoup_load *load, in
 		stoup_count(d, STOUP_COUNTER_AHEAD_LOADED, 1);
 }
 
+/* Under way and over, without a block. */
+static void load_end(struct stoup_daemon *d, uint32_t load_idx, int error, uint64_t detail)
+{
+	struct stoup_load *load = &d->loads[load_idx];
+
+	stoup_buffer_abandon(d, load->buffer_idx);
+	stoup_waiters_fail(d, load, error, detail);
+	d->in_flight--;
+	load_free(d, load_idx);
+}
+
 static void load_done(struct stoup_daemon *d, uint32_t load_idx)
 {
 	struct stoup_load *load = &d->loads[load_idx];
 	int ahead = load->waiter_first == STOUP_IDX_NONE;
 
+	if (d->volumes[load->volume_idx].closed) {
+		load_end(d, load_idx, -ESTALE, 0);
+		return;
+	}
 	count_load(d, load, ahead);
 	stoup_buffer_publish(d, load->buffer_idx, ahead);
 	stoup_waiters_grant(d, load);
@@ -155,13 +170,23 @@ static void load_done(struct stoup_daemon *d, uint32_t load_idx)
 
 static void load_failed(struct stoup_daemon *d, uint32_t load_idx, int error, uint64_t detail)
 {
-	struct stoup_load *load = &d->loads[load_idx];
-
 	stoup_count(d, STOUP_COUNTER_LOADS_FAILED, 1);
-	stoup_buffer_abandon(d, load->buffer_idx);
-	stoup_waiters_fail(d, load, error, detail);
-	d->in_flight--;
-	load_free(d, load_idx);
+	load_end(d, load_idx, error, detail);
+}
+
+void stoup_loads_close(struct stoup_daemon *d, uint32_t volume_idx)
+{
+	struct stoup_list *queues[2] = {&d->demand, &d->ahead};
+	uint32_t next;
+
+	for (uint32_t q = 0; q < 2; q++)
+		for (uint32_t i = queues[q]->first; i != STOUP_IDX_NONE; i = next) {
+			next = d->loads[i].next;
+			if (d->loads[i].volume_idx != volume_idx)
+				continue;
+			stoup_waiters_fail(d, &d->loads[i], -ESTALE, 0);
+			stoup_load_drop(d, i);
+		}
 }
 
 /* ---- decoding --------------------------------------------------------------------------------- */

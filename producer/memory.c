@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.c - available memory: of the machine and of the cgroups. */
+/* memory.c - available memory: of the machine and of the cgroups; locked memory. */
 #include "producer/memory.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 
 /* The number in the line of `path` that begins with `key` (the first line where key is ""). UINT64_MAX: no such file, line or number ("max"). */
 static uint64_t read_number(const char *path, const char *key)
@@ -108,4 +111,27 @@ uint64_t stoup_memory_available(char *what, uint32_t what_cap)
 	if (file)
 		fclose(file);
 	return best;
+}
+
+int stoup_memory_lock(void *base, uint64_t len, uint64_t all_len, struct stoup_error *err)
+{
+	struct rlimit limit;
+	int rc;
+
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_MEMLOCK, &limit);
+	}
+	if (mlock(base, len) == 0)
+		return 0;
+	rc = -errno;
+	if (getrlimit(RLIMIT_MEMLOCK, &limit) < 0 || limit.rlim_cur >= all_len)
+		return stoup_error_set(err, rc,
+			"--mlock of %llu bytes: %s; mend: a smaller --size, or no --mlock",
+			(unsigned long long)all_len, strerror(-rc));
+	return stoup_error_set(err, rc,
+		"--mlock: needed %llu bytes, available %llu (RLIMIT_MEMLOCK); mend: ulimit -l %llu (systemd: "
+		"LimitMEMLOCK=%llu), or no --mlock",
+		(unsigned long long)all_len, (unsigned long long)limit.rlim_cur,
+		(unsigned long long)(all_len / 1024 + 64), (unsigned long long)(all_len + 65536));
 }

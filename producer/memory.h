@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.h - how much memory this process may still take, before it takes it.
+/* memory.h - how much memory this process may still take, before it takes it; and keeping it there.
  *
  * Reserving shared memory does not fail at the limit of a cgroup: the kernel kills somebody instead. So
  * the pool's size is compared first with what the machine has available and with the limit of each
@@ -11,9 +11,14 @@
 #define STOUP_PRODUCER_MEMORY_H
 
 #include <stdint.h>
+#include "shm/stoup_types.h"
 
 /* Bytes that can be taken now, UINT64_MAX where nothing tells; `what` gets what limits them
  * ("the machine", "cgroup /docker/1234"). */
 uint64_t stoup_memory_available(char *what, uint32_t what_cap);
+
+/* Lock `len` bytes at `base` in memory, for --mlock; `all_len` is what will be locked in all. 0, or a negative
+ * errno with needed, available and the setting that mends it. */
+int stoup_memory_lock(void *base, uint64_t len, uint64_t all_len, struct stoup_error *err);
 
 #endif

@@ -80,6 +80,10 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	if (!d->control) {
+		say(d, "", text);
+		return 0;
+	}
 	idx = error_slot(d, text);
 	slot = &stoup_control_errors(d->control)[idx];
 	fresh = slot->count == 0 || strcmp(slot->text, text) != 0;
@@ -98,7 +102,8 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	slot->last_ns = now;
 	atomic_store_explicit(&slot->seq, (seq | 1) + 1, memory_order_release);
 	stoup_count(d, STOUP_COUNTER_ERRORS, 1);
-	if (quiet_ns > 1000000000)
+	/* Below 0: the wall clock was set back. */
+	if (quiet_ns > 1000000000 || quiet_ns < 0)
 		say(d, "error: ", text);
 	return (uint64_t)idx + 1;
 }
@@ -145,6 +150,44 @@ static void publish_buffers(struct stoup_daemon *d)
 	stoup_gauge(d, STOUP_COUNTER_RESIDENT_BYTES, bytes);
 }
 
+/* A page counts what it likes: so much of it is believed. */
+static uint32_t narrow(uint64_t cnt)
+{
+	return cnt < UINT32_MAX ? (uint32_t)cnt : UINT32_MAX;
+}
+
+void stoup_publish_refused(struct stoup_daemon *d, uint32_t idx)
+{
+	struct stoup_consumer *c = &d->consumers[idx];
+	const struct stoup_page *page = c->page.base;
+	uint32_t now =
+		narrow(atomic_load_explicit(&page->requests_refused_cnt, memory_order_relaxed));
+
+	if (now > c->refused_seen)
+		stoup_count(d, STOUP_COUNTER_LIMIT_REQUESTS, now - c->refused_seen);
+	c->refused_seen = now;
+}
+
+/* What it met of its limits; added up in *cells and *bytes. */
+static void publish_limits(struct stoup_daemon *d, uint32_t idx, uint64_t *cells, uint64_t *bytes)
+{
+	struct stoup_control_consumer *entry = &stoup_control_consumers(d->control)[idx];
+	struct stoup_consumer *c = &d->consumers[idx];
+	const struct stoup_page *page = c->page.base;
+	uint32_t cell_cnt =
+		narrow(atomic_load_explicit(&page->cells_refused_cnt, memory_order_relaxed));
+	uint32_t byte_cnt =
+		narrow(atomic_load_explicit(&page->bytes_refused_cnt, memory_order_relaxed));
+
+	stoup_publish_refused(d, idx);
+	atomic_store_explicit(&entry->cells_refused_cnt, cell_cnt, memory_order_relaxed);
+	atomic_store_explicit(&entry->bytes_refused_cnt, byte_cnt, memory_order_relaxed);
+	atomic_store_explicit(
+		&entry->requests_refused_cnt, (uint32_t)c->refused_seen, memory_order_relaxed);
+	*cells += cell_cnt;
+	*bytes += byte_cnt;
+}
+
 static void publish_consumer(struct stoup_daemon *d, uint32_t idx)
 {
 	struct stoup_control_consumer *entry = &stoup_control_consumers(d->control)[idx];
@@ -184,11 +227,17 @@ static void publish_reader(struct stoup_daemon *d)
 
 void stoup_publish(struct stoup_daemon *d)
 {
+	uint64_t cells = 0, bytes = 0;
+
 	stoup_evict_scan(d);
 	publish_buffers(d);
 	publish_reader(d);
 	for (uint32_t i = 0; i < d->opt.consumer_cap; i++)
-		if (d->consumers[i].page.base)
+		if (d->consumers[i].page.base) {
 			publish_consumer(d, i);
+			publish_limits(d, i, &cells, &bytes);
+		}
+	stoup_gauge(d, STOUP_COUNTER_LIMIT_CELLS, cells);
+	stoup_gauge(d, STOUP_COUNTER_LIMIT_BYTES, bytes);
 	atomic_store_explicit(&d->control->heartbeat_ns, d->now_ns, memory_order_release);
 }

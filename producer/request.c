@@ -8,6 +8,7 @@
 #include "producer/daemon.h"
 
 #include <errno.h>
+#include "codec/block.h"
 #include "shm/futex.h"
 #include "shm/lease.h"
 
@@ -109,6 +110,7 @@ void stoup_waiters_fail(struct stoup_daemon *d, struct stoup_load *load, int err
 		if (c) {
 			slot_end(c->page.base, w->slot_idx, error, detail);
 			stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+			stoup_count(d, STOUP_COUNTER_STALE, error == -ESTALE);
 		}
 		waiter_put(d, i);
 	}
@@ -134,23 +136,44 @@ static void request_read(struct request *r, struct stoup_page *page, uint32_t sl
 	r->deadline_ns = atomic_load_explicit(&s->deadline_ns, memory_order_relaxed);
 }
 
+/* A block that came in a rescan may be longer than what staging was made for at start. */
+static int too_long(const struct stoup_daemon *d, const struct stoup_vol_block *block)
+{
+	int straight = block->codec == STOUP_CODEC_NONE && block->transform == STOUP_TRANSFORM_NONE;
+
+	return !straight && block->stored_len > stoup_staging_stored_cap(d->staging);
+}
+
 /* Why a demand can not be served whatever happens, or 0. */
 static int request_check(struct stoup_daemon *d, const struct request *r, uint64_t *detail)
 {
 	const struct stoup_vol_block *block;
+	const struct stoup_volume *v;
 
 	*detail = 0;
-	if (r->cell_idx >= d->opt.cell_cap || r->volume_idx >= d->volume_cnt ||
-		r->block_idx >= d->volumes[r->volume_idx].file->index->block_cnt)
+	if (r->cell_idx >= d->opt.cell_cap || r->volume_idx >= d->volume_cnt)
 		return -EINVAL;
-	block = &d->volumes[r->volume_idx].file->index->blocks[r->block_idx];
+	v = &d->volumes[r->volume_idx];
+	/* Also of a place that is empty and still named by some snapshot. */
+	if (v->closed)
+		return -ESTALE;
+	if (!v->file || r->block_idx >= v->file->index->block_cnt)
+		return -EINVAL;
+	block = &v->file->index->blocks[r->block_idx];
+	if (too_long(d, block)) {
+		*detail = stoup_log_error(d, -EFBIG,
+			"%s: block %u has %u stored bytes, more than the %zu that the daemon has made room for "
+			"at its start; mend: restart the daemon",
+			stoup_path_tail(v->file->path), r->block_idx, block->stored_len,
+			stoup_staging_stored_cap(d->staging));
+		return -EFBIG;
+	}
 	if (block->raw_len > d->control->block_len_max) {
 		*detail = stoup_log_error(d, -EFBIG,
 			"%s: block %u decodes to %u bytes, but a pool of %llu bytes serves blocks "
 			"of at most %u; mend: stoupd --size %llu or more",
-			stoup_path_tail(d->volumes[r->volume_idx].file->path), r->block_idx,
-			block->raw_len, (unsigned long long)d->data_region.len,
-			d->control->block_len_max,
+			stoup_path_tail(v->file->path), r->block_idx, block->raw_len,
+			(unsigned long long)d->data_region.len, d->control->block_len_max,
 			(unsigned long long)block->raw_len * STOUP_POOL_PART);
 		return -EFBIG;
 	}
@@ -209,8 +232,10 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	/* One waiter per slot: only a page that sets bits of requests which were not answered yet can want
 	 * more. It is refused before it has queued anything, so that it takes nothing from others. */
 	rc = -EBUSY;
-	if (d->consumers[consumer_idx].waiting_cnt >= STOUP_SLOT_CNT)
+	if (d->consumers[consumer_idx].waiting_cnt >= d->opt.request_cap) {
+		stoup_count(d, STOUP_COUNTER_LIMIT_REQUESTS, 1);
 		goto out_fail;
+	}
 	load_idx = volume->load_idx[r->block_idx];
 	if (load_idx == STOUP_IDX_NONE)
 		load_idx = stoup_load_queue(d, r->volume_idx, r->block_idx, 0);
@@ -222,6 +247,7 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	return;
 out_fail:
 	stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+	stoup_count(d, STOUP_COUNTER_STALE, rc == -ESTALE);
 	slot_end(page, r->slot_idx, rc, detail);
 }
 
@@ -235,6 +261,8 @@ static void read_ahead(struct stoup_daemon *d, const struct request *r)
 		(r->ahead_step != 1 && r->ahead_step != -1))
 		return;
 	volume = &d->volumes[r->ahead_volume_idx];
+	if (volume->closed || !volume->file)
+		return;
 	for (uint32_t i = 0; i < cnt; i++, block += r->ahead_step) {
 		if (block < 0 || block >= volume->file->index->block_cnt)
 			return;
@@ -243,6 +271,7 @@ static void read_ahead(struct stoup_daemon *d, const struct request *r)
 			volume->load_idx[block] != STOUP_IDX_NONE)
 			continue;
 		if (volume->file->index->blocks[block].raw_len > d->control->block_len_max ||
+			too_long(d, &volume->file->index->blocks[block]) ||
 			stoup_load_queue(d, r->ahead_volume_idx, (uint32_t)block, 1) ==
 				STOUP_IDX_NONE)
 			stoup_count(d, STOUP_COUNTER_AHEAD_REFUSED, 1);

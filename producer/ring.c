@@ -253,6 +253,14 @@ void stoup_ring_loaded(struct stoup_ring *ring, uint32_t idx)
 	ring->node[idx].state = STOUP_RING_READY;
 }
 
+void stoup_ring_drain(struct stoup_ring *ring, uint32_t idx)
+{
+	assert(!ring->open_cnt && has_extent(ring, idx));
+	assert(ring->node[idx].state == STOUP_RING_READY && !ring->buf[idx].pins);
+	ring->node[idx].state = STOUP_RING_DRAINING;
+	ring->draining_cnt++;
+}
+
 void stoup_ring_free(struct stoup_ring *ring, uint32_t idx)
 {
 	assert(has_extent(ring, idx) && ring->node[idx].state != STOUP_RING_CANDIDATE);

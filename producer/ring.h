@@ -13,6 +13,7 @@
  *           |<-----------------------'                   `--------kept----------'     |
  *           |<-----------------------------evicted------------------------------------'
  *           |<---evicted--- DRAINING <---claim_plan--- READY, inside a claimed window
+ *                                    <---drain-------- READY, of a volume that is closed
  *
  * Two phases, because only the conductor's clear, fence and scan can tell whether a buffer is
  * leased:
@@ -85,7 +86,7 @@ enum stoup_ring_state {
 	STOUP_RING_LOADING,   /* bytes are being written */
 	STOUP_RING_READY,     /* decoded: residency word published */
 	STOUP_RING_CANDIDATE, /* named by a plan that is not settled yet */
-	STOUP_RING_DRAINING   /* in the claimed window: residency word cleared for good */
+	STOUP_RING_DRAINING /* for a claim, or of a closed volume: residency word cleared for good */
 };
 
 struct stoup_ring_config {
@@ -188,6 +189,10 @@ void stoup_ring_evicted(struct stoup_ring *ring, uint32_t idx);
  * passed by until a scan or stoup_ring_leased finds it unleased; a draining one stays draining. */
 void stoup_ring_kept(struct stoup_ring *ring, uint32_t idx, uint32_t refs);
 
+/* A READY buffer takes no new leases any more: its word is being cleared for good (retired volume). It is
+ * DRAINING; tell evicted or kept. No plan may be open. */
+void stoup_ring_drain(struct stoup_ring *ring, uint32_t idx);
+
 /* The bytes are there: LOADING becomes READY. */
 void stoup_ring_loaded(struct stoup_ring *ring, uint32_t idx);
 
@@ -255,7 +260,7 @@ void stoup_ring_claim_cancel(struct stoup_ring *ring);
 /* The claimed window, for the pool map: 1 and bytes from the region's start, or 0: no claim. */
 int stoup_ring_claim_window(const struct stoup_ring *ring, uint64_t *off, uint64_t *len);
 
-/* Buffers in state DRAINING, of the claim or left over from a cancelled one; 0: no scan is owed. */
+/* Buffers in state DRAINING: of the claim, left over from a cancelled one, of closed volumes. */
 uint32_t stoup_ring_draining_cnt(const struct stoup_ring *ring);
 
 /* ---- what is certain ------------------------------------------------------------------------- */

@@ -139,6 +139,11 @@ size_t stoup_staging_slot_len(const struct stoup_staging *staging)
 	return staging->slot_len;
 }
 
+size_t stoup_staging_stored_cap(const struct stoup_staging *staging)
+{
+	return staging->slot_len - 2 * PAGE_LEN;
+}
+
 uint32_t stoup_staging_slot_cnt(const struct stoup_staging *staging)
 {
 	return staging->slot_cnt;

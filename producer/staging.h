@@ -62,6 +62,9 @@ uint8_t *stoup_staging_bytes(const struct stoup_staging *staging, int32_t slot_i
 /* Bytes of one slot: the largest stored block and two alignments. */
 size_t stoup_staging_slot_len(const struct stoup_staging *staging);
 
+/* Bytes of the longest stored block that fits a slot. */
+size_t stoup_staging_stored_cap(const struct stoup_staging *staging);
+
 uint32_t stoup_staging_slot_cnt(const struct stoup_staging *staging);
 uint32_t stoup_staging_free_cnt(const struct stoup_staging *staging);
 

@@ -11,7 +11,9 @@
 
 #define REQUEST_TIMEOUT_NS UINT64_C(30000000000) /* a starved request fails after that */
 #define CONSUMERS_DEFAULT  128u
-#define LINGER_NS          UINT64_C(2000000000) /* workers that start one after the other share a pool */
+#define TAKEOVER_NS                                                                                \
+	UINT64_C(5000000000)           /* a worker notices the end of its daemon well within that */
+#define LINGER_NS UINT64_C(2000000000) /* workers that start one after the other share a pool */
 
 static const char usage_text[] =
 	"usage: stoupd --store DIR --pool NAME [options]\n"
@@ -27,13 +29,23 @@ static const char usage_text[] =
 	"  --consumers N          consumers at once (default 128, at most 256)\n"
 	"  --cells N              leases of one consumer (default and at most 1024)\n"
 	"  --lease-bytes SIZE     bytes that one consumer may hold (default: a quarter of the pool)\n"
+	"  --requests N           requests of one consumer in flight (default and at most 64)\n"
 	"  --request-timeout TIME default deadline of a request (30s)\n"
 	"  --threads N            decode workers (default: cores - 1, at least 1)\n"
 	"  --reader KIND          auto (default), io_uring, pread\n"
 	"  --depth N              reads in flight (default 16)\n"
 	"  --direct SWITCH        O_DIRECT for bytes that are not in the page cache: auto, on, off\n"
 	"  --cached SWITCH        look into the page cache first: auto, off\n"
+	"  --mlock                lock the pool in memory\n"
+	"  --takeover-wait TIME   wait for memory that the pool of the daemon before still has (5s)\n"
+	"  --no-watch             do not look for new volumes by inotify: SIGHUP alone\n"
 	"  --group NAME           group that may attach (default for root: stoup, where it exists)\n"
+	"  --allow-user USER, --allow-group GROUP\n"
+	"                         may attach besides (each up to 16 times; names or numbers)\n"
+	"  --monitor-user USER, --monitor-group GROUP\n"
+	"                         may look (stoup stat), not attach\n"
+	"  --socket-mode OCTAL    mode of the socket (default: 0600, with a group 0660, with lists 0666:\n"
+	"                         then the credentials decide)\n"
 	"  --auto                 end --linger after the last consumer\n"
 	"  --linger TIME          (2s)\n"
 	"  --ready-fd N           write \"ready\" or the reason of a failure to this descriptor\n"
@@ -63,6 +75,15 @@ enum {
 	OPT_DIRECT,
 	OPT_CACHED,
 	OPT_GROUP,
+	OPT_REQUESTS,
+	OPT_MLOCK,
+	OPT_TAKEOVER_WAIT,
+	OPT_NO_WATCH,
+	OPT_ALLOW_USER,
+	OPT_ALLOW_GROUP,
+	OPT_MONITOR_USER,
+	OPT_MONITOR_GROUP,
+	OPT_SOCKET_MODE,
 	OPT_AUTO,
 	OPT_LINGER,
 	OPT_READY_FD,
@@ -86,6 +107,15 @@ static const struct option long_options[] = {
 	{"direct", required_argument, NULL, OPT_DIRECT},
 	{"cached", required_argument, NULL, OPT_CACHED},
 	{"group", required_argument, NULL, OPT_GROUP},
+	{"requests", required_argument, NULL, OPT_REQUESTS},
+	{"mlock", no_argument, NULL, OPT_MLOCK},
+	{"takeover-wait", required_argument, NULL, OPT_TAKEOVER_WAIT},
+	{"no-watch", no_argument, NULL, OPT_NO_WATCH},
+	{"allow-user", required_argument, NULL, OPT_ALLOW_USER},
+	{"allow-group", required_argument, NULL, OPT_ALLOW_GROUP},
+	{"monitor-user", required_argument, NULL, OPT_MONITOR_USER},
+	{"monitor-group", required_argument, NULL, OPT_MONITOR_GROUP},
+	{"socket-mode", required_argument, NULL, OPT_SOCKET_MODE},
 	{"auto", no_argument, NULL, OPT_AUTO},
 	{"linger", required_argument, NULL, OPT_LINGER},
 	{"ready-fd", required_argument, NULL, OPT_READY_FD},
@@ -183,6 +213,66 @@ static int reading_option(struct stoup_daemon_options *opt, int which, const cha
 	}
 }
 
+/* Everybody who may connect can do so by reading and writing; the daemon's user always can. */
+static int socket_mode(const char *text, uint32_t *ret)
+{
+	unsigned long value;
+	char *end;
+
+	value = strtoul(text, &end, 8);
+	if (end == text || *end || text[0] == '-' || value > 0666 || (value & 0111) ||
+		(value & 0600) != 0600) {
+		fprintf(stderr,
+			"stoupd: --socket-mode '%s': an octal mode from 0600 to 0666 is wanted\n",
+			text);
+		return -EINVAL;
+	}
+	*ret = (uint32_t)value;
+	return 0;
+}
+
+static int access_option(struct stoup_daemon_options *opt, int which, const char *arg)
+{
+	static const char *const names[] = {
+		"--allow-user", "--allow-group", "--monitor-user", "--monitor-group"};
+	struct stoup_access_list *list = which == OPT_ALLOW_USER || which == OPT_ALLOW_GROUP
+	                                         ? &opt->access.attach
+	                                         : &opt->access.monitor;
+	struct stoup_error err = {0};
+
+	if (which == OPT_SOCKET_MODE)
+		return socket_mode(arg, &opt->access.socket_mode);
+	if (stoup_access_add(
+		    list, arg, which == OPT_ALLOW_GROUP || which == OPT_MONITOR_GROUP, &err) == 0)
+		return 0;
+	fprintf(stderr, "stoupd: %s: %s\n", names[which - OPT_ALLOW_USER], err.text);
+	return -EINVAL;
+}
+
+static int memory_option(struct stoup_daemon_options *opt, int which, const char *arg)
+{
+	switch (which) {
+	case OPT_REQUESTS:
+		return number(arg, 1, STOUP_SLOT_CNT, &opt->request_cap);
+	case OPT_MLOCK:
+		opt->mlock = 1;
+		return 0;
+	case OPT_TAKEOVER_WAIT:
+		return duration(arg, &opt->takeover_ns);
+	case OPT_NO_WATCH:
+		opt->watch = 0;
+		return 0;
+	case OPT_SIZE:
+		return bytes(arg, &opt->pool_len);
+	case OPT_BACKING:
+		return word(arg, backing_words, &opt->backing);
+	case OPT_LEASE_BYTES:
+		return bytes(arg, &opt->lease_bytes_cap);
+	default:
+		return access_option(opt, which, arg);
+	}
+}
+
 static int set_option(struct stoup_daemon_options *opt, int which, const char *arg)
 {
 	uint32_t value;
@@ -193,16 +283,10 @@ static int set_option(struct stoup_daemon_options *opt, int which, const char *a
 	case OPT_POOL:
 		opt->pool = arg;
 		return 0;
-	case OPT_SIZE:
-		return bytes(arg, &opt->pool_len);
-	case OPT_BACKING:
-		return word(arg, backing_words, &opt->backing);
 	case OPT_CONSUMERS:
 		return number(arg, 1, STOUP_CONSUMER_CAP, &opt->consumer_cap);
 	case OPT_CELLS:
 		return number(arg, 1, STOUP_CELL_CAP, &opt->cell_cap);
-	case OPT_LEASE_BYTES:
-		return bytes(arg, &opt->lease_bytes_cap);
 	case OPT_REQUEST_TIMEOUT:
 		return duration(arg, &opt->request_timeout_ns);
 	case OPT_THREADS:
@@ -223,8 +307,13 @@ static int set_option(struct stoup_daemon_options *opt, int which, const char *a
 	case OPT_QUIET:
 		opt->quiet = 1;
 		return 0;
-	default:
+	case OPT_READER:
+	case OPT_DIRECT:
+	case OPT_CACHED:
+	case OPT_DEPTH:
 		return reading_option(opt, which, arg);
+	default:
+		return memory_option(opt, which, arg);
 	}
 }
 
@@ -264,6 +353,9 @@ int main(int argc, char **argv)
 		.cell_cap = STOUP_CELL_CAP,
 		.request_timeout_ns = REQUEST_TIMEOUT_NS,
 		.linger_ns = LINGER_NS,
+		.request_cap = STOUP_SLOT_CNT,
+		.takeover_ns = TAKEOVER_NS,
+		.watch = 1,
 		.ready_fd = -1};
 	struct stoup_error err = {0};
 	int rc;

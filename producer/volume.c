@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* volume.c - the volumes that a daemon serves: opened stores, catalogs, residency, reader files. */
+/* volume.c - the volumes that a daemon serves: opened stores, catalogs, residency, reader files.
+ *
+ *      place  (empty) --make--> catalog, tables, reader file --show--> monitors see it
+ *                ^                                                          |
+ *                +------------------------- unmake <------------------------+
+ *
+ * Invariant: a place that is not empty holds its volume acquired, so that the file stays open, unlinked or
+ * not, and whatever becomes of the store's snapshot.
+ */
 #include "producer/daemon.h"
 
 #include <errno.h>
@@ -18,6 +26,9 @@ _Static_assert(sizeof(struct stoup_field) == sizeof(struct stoup_vol_field) && S
 		       SAME(null_bits) && SAME(unit),
 	"one layout");
 
+#define GRAIN_NS        INT64_C(20000000)   /* the kernel's clock of file times: 4 or 10 ms */
+#define GRAIN_COARSE_NS INT64_C(2000000000) /* of file systems that keep whole seconds */
+
 static void note_block_len(struct stoup_daemon *d, uint32_t raw_len)
 {
 	if (raw_len > d->block_len_max)
@@ -26,14 +37,32 @@ static void note_block_len(struct stoup_daemon *d, uint32_t raw_len)
 		d->block_len_min = raw_len;
 }
 
+int stoup_store_mark(const char *path, struct stoup_store_mark *ret)
+{
+	struct timespec now;
+	struct stat st;
+	int64_t age_ns, grain_ns;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	clock_gettime(CLOCK_REALTIME, &now);
+	*ret = (struct stoup_store_mark){.dev = st.st_dev, .ino = st.st_ino, .mtime = st.st_mtim};
+	/* Two changes within one tick of the file system's clock have one time: a change that is so young
+	 * can not tell itself from the next. */
+	age_ns = ((int64_t)now.tv_sec - st.st_mtim.tv_sec) * 1000000000 + now.tv_nsec -
+	         st.st_mtim.tv_nsec;
+	grain_ns = st.st_mtim.tv_nsec == 0 ? GRAIN_COARSE_NS : GRAIN_NS;
+	if (age_ns >= 0 && age_ns < grain_ns)
+		ret->mtime = (struct timespec){0, 0};
+	return 0;
+}
+
 int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err)
 {
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++) {
-		struct stat st;
 		int rc;
 
-		if (stat(d->opt.store_path[i], &st) == 0)
-			d->store_mtime[i] = st.st_mtim;
+		(void)stoup_store_mark(d->opt.store_path[i], &d->store_marks[i]);
 		rc = stoup_store_open(d->opt.store_path[i], &d->stores[i], err);
 
 		if (rc < 0)
@@ -45,6 +74,9 @@ int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err)
 			"%u volumes are more than a pool serves (%u); mend: stoup compact, or "
 			"fewer stores",
 			d->volume_cnt, STOUP_VOLUME_CAP);
+	d->volume_cap = d->volume_cnt + STOUP_PLACE_SPARE < STOUP_VOLUME_CAP
+	                        ? d->volume_cnt + STOUP_PLACE_SPARE
+	                        : STOUP_VOLUME_CAP;
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
 		for (uint32_t v = 0; v < d->stores[i]->volume_cnt; v++) {
 			const struct stoup_vol_index *index = d->stores[i]->volumes[v]->index;
@@ -52,19 +84,6 @@ int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err)
 			for (uint32_t b = 0; b < index->block_cnt; b++)
 				note_block_len(d, index->blocks[b].raw_len);
 		}
-	return 0;
-}
-
-int stoup_volumes_changed(const struct stoup_daemon *d)
-{
-	for (uint32_t i = 0; i < d->opt.store_cnt; i++) {
-		const struct timespec *then = &d->store_mtime[i];
-		struct stat st;
-
-		if (stat(d->opt.store_path[i], &st) == 0 &&
-			(st.st_mtim.tv_sec != then->tv_sec || st.st_mtim.tv_nsec != then->tv_nsec))
-			return 1;
-	}
 	return 0;
 }
 
@@ -190,7 +209,9 @@ static int make_catalog(struct stoup_daemon *d, uint32_t volume_idx, struct stou
 		return stoup_error_set(err, -E2BIG,
 			"%s: series names of %llu bytes are more than a catalog holds",
 			v->file->path, (unsigned long long)counts.string_len);
-	snprintf(name, sizeof(name), "/stoup.%u.%s.v%u", d->uid, d->opt.pool, volume_idx);
+	/* One place may hold several volumes in the daemon's life, so that its number alone is no name. */
+	snprintf(name, sizeof(name), "/stoup.%u.%s.v%u.%llu", d->uid, d->opt.pool, volume_idx,
+		(unsigned long long)v->born_seq);
 	/* Small objects stay in memfds of ordinary pages when the data lies in huge ones. */
 	rc = stoup_region_create(&v->catalog,
 		d->opt.backing == STOUP_BACKING_POSIX ? STOUP_BACKING_POSIX : STOUP_BACKING_MEMFD,
@@ -212,15 +233,18 @@ static int make_catalog(struct stoup_daemon *d, uint32_t volume_idx, struct stou
 	return 0;
 }
 
-/* ---- all of them ------------------------------------------------------------------------------ */
+/* ---- one place -------------------------------------------------------------------------------- */
 
-static void describe(struct stoup_daemon *d, uint32_t volume_idx)
+void stoup_volume_show(struct stoup_daemon *d, uint32_t volume_idx)
 {
 	struct stoup_control_volume *entry = &stoup_control_volumes(d->control)[volume_idx];
 	const struct stoup_volume *v = &d->volumes[volume_idx];
 	const struct stoup_vol_index *index = v->file->index;
 	size_t len = strlen(v->file->path);
 
+	/* ABSENT until now: a monitor that looked at the volume before reads a mixture at worst, and the
+	 * path's last byte is never written. */
+	entry->record_cnt = entry->raw_len = entry->stored_len = 0;
 	entry->block_cnt = index->block_cnt;
 	entry->series_cnt = index->series_cnt;
 	entry->segment_cnt = index->segment_cnt;
@@ -235,43 +259,85 @@ static void describe(struct stoup_daemon *d, uint32_t volume_idx)
 	snprintf(entry->path, sizeof(entry->path), "%s",
 		len < sizeof(entry->path) ? v->file->path
 					  : v->file->path + len - (sizeof(entry->path) - 1));
+	atomic_store_explicit(&entry->born_seq, v->born_seq, memory_order_relaxed);
+	atomic_store_explicit(&entry->retired_seq, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->state, STOUP_VOLUME_SERVED, memory_order_release);
 }
 
-static int make_volume(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_store_volume *file,
-	struct stoup_error *err)
+int stoup_volume_unmake(struct stoup_daemon *d, uint32_t volume_idx)
+{
+	struct stoup_volume *v = &d->volumes[volume_idx];
+
+	if (v->reader_idx >= 0 &&
+		stoup_reader_file_remove(d->reader, (uint32_t)v->reader_idx) == -EBUSY)
+		return -EBUSY;
+	v->reader_idx = -1;
+	stoup_region_fini(&v->catalog);
+	v->catalog = (struct stoup_region){.fd = -1, .ro_fd = -1};
+	v->residency = NULL;
+	free(v->load_idx);
+	free(v->load_cnt);
+	v->load_idx = NULL;
+	v->load_cnt = NULL;
+	stoup_store_volume_release(v->file);
+	v->file = NULL;
+	atomic_store_explicit(&stoup_control_volumes(d->control)[volume_idx].state,
+		STOUP_VOLUME_ABSENT, memory_order_release);
+	return 0;
+}
+
+int stoup_volume_make(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_store_volume *file,
+	uint32_t store_idx, uint64_t born_seq, struct stoup_error *err)
 {
 	struct stoup_volume *v = &d->volumes[volume_idx];
 	uint32_t block_cnt = file->index->block_cnt;
 	struct stoup_error why;
 	int rc;
 
-	v->file = file;
+	*v = (struct stoup_volume){.file = file,
+		.born_seq = born_seq,
+		.store_idx = store_idx,
+		.catalog = {.fd = -1, .ro_fd = -1},
+		.reader_idx = -1};
+	stoup_store_volume_acquire(file);
 	v->load_idx = malloc((size_t)block_cnt * sizeof(v->load_idx[0]) + 1);
 	v->load_cnt = calloc((size_t)block_cnt + 1, sizeof(v->load_cnt[0]));
-	if (!v->load_idx || !v->load_cnt)
-		return stoup_error_set(err, -ENOMEM, "out of memory for %u blocks", block_cnt);
-	for (uint32_t b = 0; b < block_cnt; b++)
+	if (!v->load_idx || !v->load_cnt) {
+		rc = stoup_error_set(err, -ENOMEM, "out of memory for %u blocks", block_cnt);
+		goto out_unmake;
+	}
+	for (uint32_t b = 0; b < block_cnt; b++) {
 		v->load_idx[b] = STOUP_IDX_NONE;
+		if (file->index->blocks[b].raw_len > v->block_len_max)
+			v->block_len_max = file->index->blocks[b].raw_len;
+	}
 	rc = make_catalog(d, volume_idx, err);
 	if (rc < 0)
-		return rc;
+		goto out_unmake;
 	v->reader_idx = stoup_reader_file_add(d->reader, file->fd, file->path, &why);
 	if (v->reader_idx < 0)
 		stoup_log_error(d, v->reader_idx, "%s: can not be read: %s",
 			stoup_path_tail(file->path), why.text);
-	describe(d, volume_idx);
 	return 0;
+out_unmake:
+	(void)stoup_volume_unmake(d, volume_idx);
+	v->born_seq = 0;
+	return rc;
 }
 
-/* Blocks that this pool can not serve are known now; whoever reads them is told again. */
-static void say_too_large(struct stoup_daemon *d)
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+/* They are known now; whoever reads them is told again. */
+void stoup_volumes_say_large(struct stoup_daemon *d, uint64_t seq)
 {
 	uint64_t large = 0, all = 0;
 
 	for (uint32_t v = 0; v < d->volume_cnt; v++) {
-		const struct stoup_vol_index *index = d->volumes[v].file->index;
+		const struct stoup_vol_index *index;
 
+		if (!d->volumes[v].file || d->volumes[v].born_seq != seq)
+			continue;
+		index = d->volumes[v].file->index;
 		for (uint32_t b = 0; b < index->block_cnt; b++, all++)
 			large += index->blocks[b].raw_len > d->control->block_len_max;
 	}
@@ -286,40 +352,44 @@ static void say_too_large(struct stoup_daemon *d)
 
 int stoup_volumes_make(struct stoup_daemon *d, struct stoup_error *err)
 {
-	uint32_t idx = 0, refused = 0;
+	uint32_t idx = 0;
 
-	d->volumes = calloc((size_t)d->volume_cnt + 1, sizeof(d->volumes[0]));
+	d->volumes = calloc((size_t)d->volume_cap, sizeof(d->volumes[0]));
 	if (!d->volumes)
-		return stoup_error_set(err, -ENOMEM, "out of memory for %u volumes", d->volume_cnt);
-	for (uint32_t i = 0; i < d->volume_cnt; i++) {
+		return stoup_error_set(err, -ENOMEM, "out of memory for %u volumes", d->volume_cap);
+	for (uint32_t i = 0; i < d->volume_cap; i++) {
 		d->volumes[i].catalog.fd = d->volumes[i].catalog.ro_fd = -1;
 		d->volumes[i].reader_idx = -1;
 	}
+	d->snapshot_seq = 1;
 	for (uint32_t s = 0; s < d->opt.store_cnt; s++) {
 		const struct stoup_store *store = d->stores[s];
 
-		for (uint32_t i = 0; i < store->fault_cnt; i++, refused++)
+		for (uint32_t i = 0; i < store->fault_cnt; i++)
 			stoup_log_error(d, -EBADMSG, "volume refused: %s", store->faults[i].text);
-		for (uint32_t v = 0; v < store->volume_cnt; v++) {
-			int rc = make_volume(d, idx++, store->volumes[v], err);
+		for (uint32_t v = 0; v < store->volume_cnt; v++, idx++) {
+			int rc = stoup_volume_make(
+				d, idx, store->volumes[v], s, d->snapshot_seq, err);
 
 			if (rc < 0)
 				return rc;
+			stoup_volume_show(d, idx);
 		}
 	}
-	say_too_large(d);
-	stoup_gauge(d, STOUP_COUNTER_VOLUMES, d->volume_cnt);
-	stoup_gauge(d, STOUP_COUNTER_VOLUMES_REFUSED, refused);
+	stoup_volumes_say_large(d, d->snapshot_seq);
 	atomic_store_explicit(&d->control->volume_cnt, d->volume_cnt, memory_order_release);
+	atomic_store_explicit(&d->control->snapshot_seq, d->snapshot_seq, memory_order_release);
+	stoup_snapshot_gauges(d);
 	return 0;
 }
 
 void stoup_volumes_fini(struct stoup_daemon *d)
 {
-	for (uint32_t i = 0; d->volumes && i < d->volume_cnt; i++) {
+	for (uint32_t i = 0; d->volumes && i < d->volume_cap; i++) {
 		stoup_region_fini(&d->volumes[i].catalog);
 		free(d->volumes[i].load_idx);
 		free(d->volumes[i].load_cnt);
+		stoup_store_volume_release(d->volumes[i].file);
 	}
 	free(d->volumes);
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "shm/region.h"
+#include "shm/wire.h"
 
 static const struct {
 	const char *name, *unit;
@@ -198,25 +199,65 @@ static int denied(const char *name, struct stoup_error *err)
 		path, group ? group->gr_name : "?", group ? group->gr_name : "?");
 }
 
-int stoup_control_open(const char *pool, const struct stoup_control **ret, size_t *ret_len,
-	struct stoup_error *err)
+/* Whose object is it? Everybody may make names in /dev/shm: a stranger's would show a monitor what he
+ * likes, and kill it by cutting the object short. `uid` is who its name says. Who owns the directory can
+ * do so anyway; in a user namespace that is how root looks. 1 = trusted; else *ret_uid. */
+static int owner_trusted(int fd, uint32_t uid, uid_t *ret_uid)
 {
-	uint32_t uids[2] = {(uint32_t)geteuid(), 0};
-	struct stoup_region region;
-	char name[128];
-	int fd = -1, rc = 0;
+	struct stat st, dir;
 
-	for (uint32_t i = 0; i < 2 && fd < 0; i++) {
-		if (stoup_control_name(uids[i], pool, name, sizeof(name)) < 0)
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	*ret_uid = st.st_uid;
+	return st.st_uid == 0 || st.st_uid == uid ||
+	       (stat("/dev/shm", &dir) == 0 && dir.st_uid == st.st_uid);
+}
+
+/* Open the control object of the caller's own pool, root's, or that of the user for whom the machine's
+ * runtime directory was made. The descriptor, or a negative errno. */
+static int open_named(const char *pool, char *name, size_t name_cap, struct stoup_error *err)
+{
+	uint32_t uids[3] = {(uint32_t)geteuid(), 0, 0};
+	uid_t stranger = 0;
+	struct stat run;
+	int strange = 0;
+	char dir[64];
+
+	if (stoup_runtime_dir(1, dir, sizeof(dir)) == 0 && stat(dir, &run) == 0)
+		uids[2] = (uint32_t)run.st_uid;
+	for (uint32_t i = 0; i < 3; i++) {
+		int fd;
+
+		if (stoup_control_name(uids[i], pool, name, name_cap) < 0)
 			return stoup_error_set(err, -ENAMETOOLONG, "pool name too long");
 		fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
 		if (fd < 0 && errno == EACCES)
 			return denied(name, err);
+		if (fd >= 0 && owner_trusted(fd, uids[i], &stranger))
+			return fd;
+		if (fd >= 0) {
+			strange = 1;
+			close(fd);
+		}
 	}
+	if (strange)
+		return stoup_error_set(err, -EACCES,
+			"/dev/shm%s belongs to user %u, who is neither root nor you: not trusted; mend: let root "
+			"remove it, and start stoupd --store DIR --pool %s",
+			name, (unsigned int)stranger, pool);
+	return stoup_error_set(err, -ENOENT,
+		"there is no pool '%s' here; start it: stoupd --store DIR --pool %s", pool, pool);
+}
+
+int stoup_control_open(const char *pool, const struct stoup_control **ret, size_t *ret_len,
+	struct stoup_error *err)
+{
+	struct stoup_region region;
+	char name[128];
+	int rc, fd = open_named(pool, name, sizeof(name), err);
+
 	if (fd < 0)
-		return stoup_error_set(err, -ENOENT,
-			"there is no pool '%s' here; start it: stoupd --store DIR --pool %s", pool,
-			pool);
+		return fd;
 	rc = stoup_region_map(fd, sizeof(struct stoup_control), 0, 0, &region, err);
 	close(fd);
 	if (rc < 0)
@@ -226,7 +267,8 @@ int stoup_control_open(const char *pool, const struct stoup_control **ret, size_
 		uint32_t pid = stoup_control_owner(name);
 
 		rc = pid ? stoup_error_set(err, rc,
-				   "pool '%s' is starting (process %u): wait a moment", pool, pid)
+				   "pool '%s' is starting (process %u): wait a moment", pool,
+				   pid == STOUP_OWNER_UNSEEN ? 0 : pid)
 		         : stoup_error_set(err, rc,
 				   "the daemon of pool '%s' died while it started; start it again, nothing needs cleaning",
 				   pool);
@@ -246,6 +288,25 @@ void stoup_control_close(const struct stoup_control *control, size_t len)
 		munmap((void *)(uintptr_t)control, len);
 }
 
+int stoup_proc_ours(void)
+{
+	char text[24];
+	ssize_t len = readlink("/proc/self", text, sizeof(text) - 1);
+
+	if (len <= 0)
+		return 0;
+	text[len] = 0;
+	return strtol(text, NULL, 10) == (long)getpid();
+}
+
+uint32_t stoup_pid_ns(void)
+{
+	struct stat st;
+
+	/* The kernel numbers namespaces with 32 bits. */
+	return stat("/proc/self/ns/pid", &st) == 0 ? (uint32_t)st.st_ino : 0;
+}
+
 uint64_t stoup_process_start(uint32_t pid)
 {
 	char path[64], text[1024];
@@ -253,6 +314,8 @@ uint64_t stoup_process_start(uint32_t pid)
 	FILE *file;
 	size_t len;
 
+	if (!stoup_proc_ours())
+		return 0;
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
 	file = fopen(path, "re");
 	if (!file)
@@ -270,32 +333,54 @@ uint64_t stoup_process_start(uint32_t pid)
 	return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
+int stoup_control_lock(int fd)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+
+	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
+}
+
+/* A write lock: only its maker can open the object for writing, so that nobody else can lock it so. */
+static int locked(int fd)
+{
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
+
+	return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_WRLCK;
+}
+
 uint32_t stoup_control_owner(const char *name)
 {
 	const struct stoup_control *c;
 	struct stoup_region region;
 	uint32_t pid = 0;
+	uid_t uid;
 	int fd = shm_open(name, O_RDONLY | O_CLOEXEC, 0);
 
 	if (fd < 0)
 		return 0;
-	if (stoup_region_map(fd, sizeof(*c), 0, 0, &region, NULL) == 0) {
+	if (owner_trusted(fd, (uint32_t)geteuid(), &uid) &&
+		stoup_region_map(fd, sizeof(*c), 0, 0, &region, NULL) == 0) {
 		c = region.base;
 		/* Written before the magic, so that a daemon that still starts is known as well. */
-		if (c->fingerprint == stoup_abi_fingerprint() && stoup_control_alive(c) &&
+		if (c->fingerprint == stoup_abi_fingerprint() && locked(fd) &&
 			atomic_load_explicit(&c->state, memory_order_relaxed) !=
 				STOUP_STATE_STOPPED)
-			pid = c->daemon_pid;
+			pid = stoup_control_alive(c) ? c->daemon_pid : STOUP_OWNER_UNSEEN;
 		stoup_region_fini(&region);
 	}
 	close(fd);
 	return pid;
 }
 
-int stoup_control_alive(const struct stoup_control *control)
+int stoup_control_life(const struct stoup_control *control)
 {
-	uint64_t start = stoup_process_start(control->daemon_pid);
+	uint64_t start;
 
+	if (control->pid_ns != 0 &&
+		(control->daemon_start == 0 || control->pid_ns != stoup_pid_ns() ||
+			!stoup_proc_ours()))
+		return -1;
+	start = stoup_process_start(control->daemon_pid);
 	return start != 0 && start == control->daemon_start;
 }
 

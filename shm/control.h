@@ -6,8 +6,8 @@
  *      | one page   |           |         |         |          |        |
  *      +------------+-----------+---------+---------+----------+--------+
  *
- * Named `/stoup.UID.NAME.ctl` in POSIX shared memory, mode 0640, so that a monitor can read it while
- * the daemon hangs or is dead. The daemon's conductor alone writes it; everybody else maps it read-only.
+ * Named `/stoup.UID.NAME.ctl` in POSIX shared memory, so that a monitor can read it while the daemon
+ * hangs or is dead: mode 0640 with the monitors' or the pool's group, else 0600. The daemon's conductor alone writes it; everybody else maps it read-only.
  *
  *      state:  (magic 0) --format--> STARTING --announce--> RUNNING --SIGTERM--> STOPPED
  *                                                              \--killed--> RUNNING with a dead pid
@@ -69,7 +69,9 @@ struct stoup_control_consumer { /* conductor writes, from its looks at the page 
 	_Atomic uint64_t hit_cnt, miss_cnt, timeout_cnt, wait_ns, record_cnt;
 	_Atomic uint32_t waiting_cnt, zero; /* requests in flight */
 	_Atomic uint64_t comm[2];           /* command name, 16 bytes */
-	uint8_t pad[128 - 112];
+	/* times that it met a limit, as its page says; they stop at their highest value */
+	_Atomic uint32_t cells_refused_cnt, bytes_refused_cnt, requests_refused_cnt;
+	uint8_t pad[128 - 124];
 };
 
 #define STOUP_VOLUME_ABSENT  0u
@@ -136,7 +138,7 @@ struct stoup_control {
 	uint64_t locked_len;     /* bytes that are locked in memory; 0 = none */
 	char lock_reason[64];    /* why not all, where --mlock was given; else empty */
 	uint32_t request_cap;    /* requests that one consumer may have in flight */
-	uint32_t zero;
+	uint32_t pid_ns;         /* inode of the daemon's PID namespace; 0 = not known */
 	uint8_t pad0[1024 - 920];
 	/* live words, each on its own pair of lines: consumers load `asleep` and `starving` */
 	_Atomic uint32_t state;        /* STOUP_STATE_* */
@@ -174,22 +176,45 @@ int stoup_control_verify(
 /* Name of the control object: "/stoup.UID.NAME.ctl". */
 int stoup_control_name(uint32_t uid, const char *pool, char *dst, size_t cap);
 
-/* The living daemon of a control object of that name, announced or not: its pid, or 0. Tells two daemons
- * of one name apart from each other even where they do not share a directory for their locks. */
+#define STOUP_OWNER_UNSEEN UINT32_MAX /* there is one, in another PID namespace */
+
+/* Lock the control object for the life of this daemon: `fd` is open for writing and stays open. The lock
+ * tells other daemons of the user that this one lives, in whatever PID namespace. 0 or negative errno. */
+int stoup_control_lock(int fd);
+
+/* The living daemon of a control object of that name, announced or not: its pid, STOUP_OWNER_UNSEEN,
+ * or 0. Tells two daemons of one name apart from each other even where they do not share a directory for
+ * their locks. An object that another user made counts for nothing. */
 uint32_t stoup_control_owner(const char *name);
 
 /* Map the control object of a running or dead pool read-only, by name, for monitors. Tries the
- * caller's own uid, then root's. 0; -ENOENT (no such pool), -EACCES (names the group), -EPROTO. */
+ * caller's own uid, then root's, then that of the owner of /run/stoup, and believes only what they, or the
+ * owner of /dev/shm, made. 0; -ENOENT (no such pool), -EACCES (names the group, or whose it is instead),
+ * -EPROTO. */
 int stoup_control_open(const char *pool, const struct stoup_control **ret, size_t *ret_len,
 	struct stoup_error *err);
 void stoup_control_close(const struct stoup_control *control, size_t len);
 
+/* Does /proc show the processes that pids mean here? 0 in a PID namespace that kept its parent's /proc:
+ * there, /proc/PID is somebody else. */
+int stoup_proc_ours(void);
+
+/* Inode of this process's PID namespace, or 0. */
+uint32_t stoup_pid_ns(void);
+
 /* Start time of a process in clock ticks after boot (/proc/PID/stat, field 22): tells whether a pid still
- * means the same process. 0 when it is gone or a zombie. */
+ * means the same process. 0 when it is gone or a zombie, or where /proc is not ours. */
 uint64_t stoup_process_start(uint32_t pid);
 
-/* Is the daemon of this control object alive? Compares pid and start time through /proc. 1 or 0. */
-int stoup_control_alive(const struct stoup_control *control);
+/* Is the daemon of this control object alive? Compares pid and start time through /proc. 1; 0: its process
+ * is gone; -1: it is in another PID namespace, so that only its heartbeat can tell. */
+int stoup_control_life(const struct stoup_control *control);
+
+/* Is it seen to be alive? 1 or 0. */
+static inline int stoup_control_alive(const struct stoup_control *control)
+{
+	return stoup_control_life(control) == 1;
+}
 
 static inline struct stoup_control_consumer *stoup_control_consumers(const struct stoup_control *c)
 {

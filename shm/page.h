@@ -77,7 +77,8 @@ struct stoup_page {
 	_Atomic uint32_t state; /* STOUP_PAGE_* */
 	_Atomic uint32_t
 		cell_high; /* cells [0, cell_high) have been used: raised before the first use [L4] */
-	_Atomic uint64_t snapshot_seq; /* oldest snapshot in use */
+	_Atomic uint64_t
+		snapshot_seq; /* oldest snapshot in use: raised (release) when nothing older is [V1] */
 	uint8_t pad1[STOUP_APART_LEN - 16];
 	/* its counters, relaxed */
 	_Atomic uint64_t hit_cnt;

@@ -64,27 +64,94 @@ static void *map_aligned(int fd, size_t len, int prot)
 
 /* ---- creating --------------------------------------------------------------------------------- */
 
-static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
+static uint64_t huge_number(const char *name)
+{
+	char path[96];
+	unsigned long long value = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/kernel/mm/hugepages/hugepages-2048kB/%s", name);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%llu", &value) != 1)
+		value = 0;
+	fclose(file);
+	return value;
+}
+
+/* Pages that are free and promised to nobody. */
+static uint64_t huge_free(void)
+{
+	uint64_t free = huge_number("free_hugepages"), reserved = huge_number("resv_hugepages");
+
+	return free > reserved ? free - reserved : 0;
+}
+
+uint64_t stoup_region_available(uint32_t backing)
 {
 	struct statvfs vfs;
-	unsigned long long need = len, avail = 0;
 
 	if (backing == STOUP_BACKING_HUGETLB)
+		return huge_free() * HUGE_LEN;
+	/* A tmpfs without a limit shows no blocks at all. */
+	if (backing == STOUP_BACKING_POSIX && statvfs("/dev/shm", &vfs) == 0 && vfs.f_blocks > 0)
+		return (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	return UINT64_MAX;
+}
+
+static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
+{
+	unsigned long long need = len, avail = stoup_region_available(backing), pages, whole;
+	struct statvfs vfs;
+
+	if (backing == STOUP_BACKING_HUGETLB) {
+		pages = (need + HUGE_LEN - 1) / HUGE_LEN;
 		return stoup_error_set(err, -ENOSPC,
-			"not enough huge pages for %llu bytes; mend: sysctl vm.nr_hugepages=%llu",
-			need, (need + HUGE_LEN - 1) / HUGE_LEN);
+			"too few huge pages of 2 MiB: needed %llu, available %llu; mend: sysctl "
+			"vm.nr_hugepages=%llu (a container: its hugetlb limit), or a smaller --size",
+			pages, avail / HUGE_LEN,
+			(unsigned long long)huge_number("nr_hugepages") + pages - avail / HUGE_LEN);
+	}
 	if (backing == STOUP_BACKING_MEMFD)
 		return stoup_error_set(err, -ENOSPC,
 			"not enough memory for %llu bytes of memfd; mend: a smaller --size, or "
 			"raise the memory limit of the container or cgroup",
 			need);
+	whole = need;
+	/* What others have there stays theirs. */
 	if (statvfs("/dev/shm", &vfs) == 0)
-		avail = (unsigned long long)vfs.f_bavail * vfs.f_frsize;
+		whole += (unsigned long long)(vfs.f_blocks - vfs.f_bavail) * vfs.f_frsize;
+	whole = whole / (1 << 20) + 64;
 	return stoup_error_set(err, -ENOSPC,
 		"/dev/shm is too small: needed %llu bytes, available %llu; mend: mount -o "
 		"remount,size=%lluM /dev/shm (container: --shm-size=%llum), a smaller --size, or "
 		"--backing=memfd",
-		need, avail, (need + avail / 8) / (1 << 20) + 64, need / (1 << 20) + 64);
+		need, avail, whole, whole);
+}
+
+/* The kernel makes memfds 0777: whoever is passed a read-only descriptor could open it for writing
+ * through /proc. Seals forbid the writing, but not to change times and attributes or to page it out. */
+static int memfd_mode(int fd, uint32_t mode, struct stoup_error *err)
+{
+	return fchmod(fd, (mode_t)mode) < 0
+	               ? stoup_error_set(err, -errno, "chmod of a memfd: %s", strerror(errno))
+	               : 0;
+}
+
+/* The name is taken, and not ours to remove: /dev/shm is sticky. */
+static int name_taken(const char *name, struct stoup_error *err)
+{
+	char path[160];
+	struct stat st = {0};
+
+	snprintf(path, sizeof(path), "/dev/shm%s", name);
+	if (lstat(path, &st) < 0)
+		return stoup_error_set(err, -EEXIST, "shm_open %s: it is there already", name);
+	return stoup_error_set(err, -EEXIST,
+		"%s is there already and belongs to user %u; mend: as root, rm %s, or another --pool "
+		"name",
+		path, (unsigned int)st.st_uid, path);
 }
 
 static int open_object(struct stoup_region *region, uint32_t backing, const char *name,
@@ -101,10 +168,12 @@ static int open_object(struct stoup_region *region, uint32_t backing, const char
 				backing == STOUP_BACKING_HUGETLB
 					? " (huge pages of 2 MiB are not available)"
 					: "");
-		return 0;
+		return memfd_mode(region->fd, mode, err);
 	}
 	shm_unlink(name);
 	region->fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, (mode_t)mode);
+	if (region->fd < 0 && errno == EEXIST)
+		return name_taken(name, err);
 	if (region->fd < 0)
 		return stoup_error_set(err, -errno, "shm_open %s: %s", name, strerror(errno));
 	STOUP_HOOK("region.named");
@@ -121,6 +190,9 @@ static int reserve(struct stoup_region *region, uint32_t backing, struct stoup_e
 {
 	int rc;
 
+	/* Known before pages are filled and given back, so that trying again costs nothing. */
+	if (backing == STOUP_BACKING_POSIX && region->len > stoup_region_available(backing))
+		return shortage(backing, region->len, err);
 	if (ftruncate(region->fd, (off_t)region->len) < 0)
 		return stoup_error_set(
 			err, -errno, "ftruncate to %zu bytes: %s", region->len, strerror(errno));
@@ -274,7 +346,9 @@ int stoup_region_create_page(
 	made.fd = memfd_create(label, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (made.fd < 0)
 		return stoup_error_set(err, -errno, "memfd_create: %s", strerror(errno));
-	rc = reserve(&made, STOUP_BACKING_MEMFD, err);
+	rc = memfd_mode(made.fd, 0600, err);
+	if (rc == 0)
+		rc = reserve(&made, STOUP_BACKING_MEMFD, err);
 	if (rc < 0)
 		goto out_fini;
 	if (fcntl(made.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {

@@ -39,6 +39,9 @@ int stoup_region_create(struct stoup_region *region, uint32_t backing, const cha
 	uint32_t mode, size_t len, int unlink_now, int want_ro, uint32_t threads,
 	struct stoup_error *err);
 
+/* Bytes that an object of this backing can take now; UINT64_MAX where nothing but memory itself limits it. */
+uint64_t stoup_region_available(uint32_t backing);
+
 /* A small page that its consumer may write: memfd of len bytes, sealed against resizing. */
 int stoup_region_create_page(
 	struct stoup_region *region, const char *label, size_t len, struct stoup_error *err);

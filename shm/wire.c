@@ -104,6 +104,26 @@ int64_t stoup_wire_recv(
 	return rc < 0 ? rc : len;
 }
 
+int64_t stoup_wire_recv_plain(int sock_fd, void *msg, size_t cap)
+{
+	struct iovec iov = {.iov_base = msg, .iov_len = cap};
+	struct msghdr hdr = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t len;
+
+	do
+		len = recvmsg(sock_fd, &hdr, MSG_PEEK);
+	while (len < 0 && errno == EINTR);
+	if (len < 0)
+		return -errno;
+	/* Without room for them, descriptors show as a cut list. */
+	if (hdr.msg_flags & (MSG_CTRUNC | MSG_TRUNC))
+		return -EPROTO;
+	do
+		len = recv(sock_fd, msg, cap, 0);
+	while (len < 0 && errno == EINTR);
+	return len < 0 ? -errno : len;
+}
+
 int stoup_runtime_dir(uint32_t idx, char *dst, size_t cap)
 {
 	const char *xdg = getenv("XDG_RUNTIME_DIR");

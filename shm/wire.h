@@ -106,6 +106,12 @@ int stoup_wire_send(int sock_fd, const void *msg, size_t len, const int *fds, ui
 int64_t stoup_wire_recv(
 	int sock_fd, void *msg, size_t cap, int *fds, uint32_t fd_cap, uint32_t *ret_fd_cnt);
 
+/* Receive one packet of at most cap bytes from a peer that has no descriptors to give. Returns its length, 0
+ * for hang-up, negative errno. A longer packet, or one with descriptors: -EPROTO, and it stays in the
+ * socket: letting go of somebody's descriptor may wait for that somebody, so whoever closes the socket
+ * must not be the one who may not wait. */
+int64_t stoup_wire_recv_plain(int sock_fd, void *msg, size_t cap);
+
 /* Directories where sockets and locks of the user live, most private first: "$XDG_RUNTIME_DIR/stoup"
  * (or /tmp/stoup-UID where that is unset), "/run/stoup". idx 0 or 1; -ENOENT past the end. */
 int stoup_runtime_dir(uint32_t idx, char *dst, size_t cap);

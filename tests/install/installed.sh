@@ -98,7 +98,8 @@ done
 
 # The headers are C++ too.
 if command -v c++ >/dev/null; then
-	c++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only "${flags[@]}" "$work/user/main.cc" ||
+	read -r -a cflags <<<"$(pkg-config --cflags stoup)"
+	c++ -std=c++17 -Wall -Wextra -Werror -fsyntax-only "${cflags[@]}" "$work/user/main.cc" ||
 		fail "the headers are not valid C++"
 fi
 

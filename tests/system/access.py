@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import lib_stoup as t
+import lib_wire as w
 
 if os.geteuid() != 0:
     print("needs root to play other users: skipped")
@@ -44,6 +45,66 @@ t.true(f'"records": {totals["AAA"].records}' in inside.stdout, inside.stdout)
 t.equal(as_nobody([STOUP, "stat", daemon.pool], groups=GROUP).returncode, 0, "stat in the group")
 daemon.stop()
 
+# Users and groups beside it, by name and by number.
+daemon = t.Daemon(store, "8M", options=["--allow-user", "nobody", "--allow-group", "60"])
+t.equal(as_nobody([WORKER, daemon.pool, name]).returncode, 0, "a user on the list")
+t.equal(os.stat(w.socket_path(daemon.pool)).st_mode & 0o777, 0o666, "the socket's mode with lists")
+daemon.stop()
+daemon = t.Daemon(store, "8M", options=["--allow-user", "1", "--allow-group", "60", "--allow-group", "4242424"])
+inside = as_nobody([WORKER, daemon.pool, name], groups="60")
+t.equal(inside.returncode, 0, f"a user in a group on the list: {inside.stdout}")
+outside = as_nobody([WORKER, daemon.pool, name])
+t.equal(outside.returncode, 1, "a user on no list")
+for part in ("admits group 'games', group 4242424, user 'daemon', not uid 65534",
+             "start stoupd with --allow-user 65534, or --group GROUP"):
+    t.true(part in outside.stdout, f"{part!r} in {outside.stdout}")
+t.equal(daemon.counter("attaches_refused"), 1, "refusals")
+daemon.stop()
+daemon = t.Daemon(store, "8M", options=["--allow-user", "nobody", "--socket-mode", "0600"])
+t.equal(os.stat(w.socket_path(daemon.pool)).st_mode & 0o777, 0o600, "the socket's mode as told")
+t.equal(as_nobody([WORKER, daemon.pool, name]).returncode, 1, "nobody can connect")
+daemon.stop()
+
+# Names that nobody has are found at once; more than sixteen are none.
+for option, value, part in (("--allow-user", "nosuch", "there is no user 'nosuch'; mend:"),
+                            ("--monitor-group", "nosuch", "there is no group 'nosuch'; mend: groupadd"),
+                            ("--allow-user", "4294967295", "is no number of a user"),
+                            ("--socket-mode", "0777", "an octal mode from 0600 to 0666"),
+                            ("--socket-mode", "0060", "an octal mode from 0600 to 0666")):
+    said = t.run([t.STOUPD, "--store", store, "--pool", "x", option, value], expect=2).stderr
+    t.true(option in said and part in said, said)
+many = [word for number in range(17) for word in ("--allow-group", str(5000 + number))]
+said = t.run([t.STOUPD, "--store", store, "--pool", "x", *many], expect=2).stderr
+t.true("--allow-group: more than 16 groups; mend: put them into one group" in said, said)
+
+# The umask decides nothing.
+for umask in (0o000, 0o077, 0o777):
+    before = os.umask(umask)
+    daemon = t.Daemon(store, "8M", options=["--group", GROUP])
+    os.umask(before)
+    sock = w.socket_path(daemon.pool)
+    modes = [os.stat(path).st_mode & 0o777 for path in (sock, sock[:-5] + ".lock",
+                                                        f"/dev/shm/stoup.0.{daemon.pool}.ctl")]
+    t.equal(modes, [0o660, 0o600, 0o640], f"modes of socket, lock and control object under umask {umask:o}")
+    peer = w.Peer(daemon.pool)
+    reply = peer.hello()
+    t.equal([os.fstat(fd).st_mode & 0o777 for fd in reply["fds"][:3]], [0o640, 0o600, 0o600],
+            "modes of control, data and page")
+    peer.close()
+    inside = as_nobody([WORKER, daemon.pool, name], groups=GROUP)
+    t.equal(inside.returncode, 0, f"the group attaches under umask {umask:o}: {inside.stdout}")
+    daemon.stop()
+
+# An object of the pool's name that somebody else put there is not looked at, and not stumbled over in silence.
+squatted = f"sq{os.getpid()}"
+with open(f"/dev/shm/stoup.0.{squatted}.ctl", "wb") as planted:
+    planted.write(bytes(8192))
+os.chown(planted.name, 65534, 65534)
+os.chmod(planted.name, 0o666)
+looked = t.run([STOUP, "stat", squatted], expect=1).stderr
+t.true("there is no pool" in looked, looked)
+os.unlink(planted.name)
+
 # An ordinary user runs all of it: ingest, daemon, worker, stat, cat, verify.
 home = t.temp_dir()
 os.chmod(home, 0o755)
@@ -62,3 +123,9 @@ for argv in ([STOUP, "ingest", "--quiet", "--store", f"{own}/store", dbn],
     done = as_nobody(argv, env=env)
     t.equal(done.returncode, 0, f"{argv}: {done.stdout} {done.stderr}")
 t.true("running" in done.stdout, done.stdout)
+
+# A pool that others should use in a directory that is closed to them is refused, with the way out.
+said = as_nobody([STOUPD, "--store", f"{own}/store", "--pool", "closed", "--allow-user", "1"], env=env)
+t.equal(said.returncode, 1, "a closed directory")
+t.true(f"nobody else can enter {own}/stoup" in said.stderr and "install -d -o 65534 /run/stoup" in said.stderr,
+       said.stderr)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 
+import lib_rescan
 import lib_stoup as t
 
 if "hooks" not in t.run([t.STOUPD, "--version"]).stdout:
@@ -19,6 +20,7 @@ CONSUMER = ["lease.high", "lease.named", "lease.idle", "request.ticket", "reques
 START = ["start.locked", "start.control", "region.named", "start.bound", "start.announced"]
 DAEMON = ["attach.page", "attach.replied", "load.decoded", "grant.cell", "grant.done", "evict.cleared",
           "evict.retired"]
+RESCAN = ["rescan.born", "rescan.retired", "volume.closed", "volume.emptied"]
 STOP = ["stop.marked", "stop.unlinked"]
 
 store, totals = t.make_store(60_000)
@@ -83,6 +85,28 @@ for hook in DAEMON:
         after.stop()
         t.equal(t.shm_names(pool), [], f"{hook}: names left")
 
+# A daemon dies while it takes in a replaced volume: the store is as whole as before, and the next one serves it.
+for hook in RESCAN:
+    replaced = lib_rescan.new_store()
+    lib_rescan.ingest(replaced, 0)
+    os.environ["STOUP_HOOK"] = hook
+    dying = t.Daemon(replaced, "1M", pool=pool)
+    del os.environ["STOUP_HOOK"]
+    holder = t.Worker(pool, name, "--hold", 1, "--wait")
+    holder.wait_scanned()
+    lib_rescan.ingest(replaced, 0, "--replace", salt=3)
+    # A volume is closed when nobody uses the snapshot that had it.
+    if hook.startswith("volume."):
+        t.until(lambda: dying.counter("snapshot") == 2, f"{hook}: the next snapshot")
+        t.true(holder.finish()[-1]["held_unchanged"], f"{hook}: bytes of a lease")
+    t.equal(dying.process.wait(60), -signal.SIGKILL, f"{hook}: the daemon's end")
+    if holder.process.poll() is None:
+        t.true(holder.finish(expect=None)[-1]["held_unchanged"], f"{hook}: bytes of a lease")
+    after = t.Daemon(replaced, "1M", pool=pool)
+    lib_rescan.check_new(after, [(0, 3)], f"after {hook}")
+    after.stop()
+    t.equal(t.shm_names(pool), [], f"{hook}: names left")
+
 # A daemon dies while it stops.
 for hook in STOP:
     os.environ["STOUP_HOOK"] = hook
@@ -98,10 +122,10 @@ for hook in STOP:
 
 # The document has a row for each.
 rows = open(os.path.join(os.environ["STOUP_SOURCE_DIR"], "docs/crash-states.md"), encoding="utf-8").read()
-for hook in CONSUMER + START + DAEMON + STOP:
+for hook in CONSUMER + START + DAEMON + RESCAN + STOP:
     t.true(f"`{hook}`" in rows, f"docs/crash-states.md has no row for {hook}")
 source = subprocess.run(["grep", "-rhoE", r'STOUP_HOOK\("[a-z.]+"\)', os.environ["STOUP_SOURCE_DIR"] + "/shm",
                          os.environ["STOUP_SOURCE_DIR"] + "/producer",
                          os.environ["STOUP_SOURCE_DIR"] + "/consumer"], capture_output=True, text=True).stdout
 named = {line.split('"')[1] for line in source.splitlines()}
-t.equal(named, set(CONSUMER + START + DAEMON + STOP), "hooks in the code and hooks tried here")
+t.equal(named, set(CONSUMER + START + DAEMON + RESCAN + STOP), "hooks in the code and hooks tried here")

@@ -6,21 +6,26 @@
  *   --roll K       keep leases on the last K spans: the oldest is released after the newest was taken
  *   --wait         after the scan: print "scanned", wait for standard input to end, then read all held
  *                  spans again and print the sums
+ *   --deaf         before --wait: close all descriptors but the standard ones, and read on
  *   --write        try to write the first byte of the first span: the kernel must kill this process
- *   --passes N     scan N times
+ *   --passes N     scan N times; SIGTERM makes the present one the last
+ *   --steps        before each pass: print {"ready": true} and wait for a line of standard input
  *   --pause US     sleep after each span
  *   --from NS, --to NS   the range
  *   --timeout MS   longest wait of one stoup_next
  *   --price F --size F   fields to sum (default price, size)
  *   --key F        field that first_key and last_key are taken from (default: the schema's key)
+ *   --alarm US     a signal every so often, that interrupts what it meets
  *   --retry        go on after -ETIMEDOUT and -ENOBUFS
  */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include "consumer/stoup.h"
 
@@ -32,7 +37,7 @@ struct worker {
 	const char *price_name, *size_name, *key_name;
 	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms;
 	struct stoup_range range;
-	int wait, write, retry;
+	int wait, write, retry, steps, deaf;
 	/* results */
 	uint64_t records, spans, checksum, retries;
 	wide price, size;
@@ -196,6 +201,24 @@ static uint64_t held_sum(const struct worker *w)
 	return sum;
 }
 
+static volatile sig_atomic_t last_pass;
+
+static void end_after_this_pass(int sig)
+{
+	(void)sig;
+	last_pass = 1;
+}
+
+static void step(void)
+{
+	char byte = 0;
+
+	printf("{\"ready\": true}\n");
+	fflush(stdout);
+	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
+		;
+}
+
 static int work(struct worker *w, struct stoup *st, const struct stoup_series *series)
 {
 	struct stoup_error err = {0};
@@ -203,7 +226,9 @@ static int work(struct worker *w, struct stoup *st, const struct stoup_series *s
 	uint64_t before;
 	int rc = 0;
 
-	for (long pass = 0; pass < w->passes && rc == 0; pass++) {
+	for (long pass = 0; pass < w->passes && rc == 0 && !last_pass; pass++) {
+		if (w->steps)
+			step();
 		rc = stoup_scan(st, series, &w->range, &cur, &err);
 		if (rc < 0) {
 			report(st, w, rc, err.text);
@@ -216,6 +241,8 @@ static int work(struct worker *w, struct stoup *st, const struct stoup_series *s
 	if (w->wait) {
 		char byte;
 
+		if (w->deaf)
+			close_range(3, ~0U, 0);
 		before = held_sum(w);
 		printf("scanned\n");
 		fflush(stdout);
@@ -235,6 +262,7 @@ static const struct option options[] = {
 	{"hold", required_argument, NULL, 'h'},
 	{"roll", required_argument, NULL, 'R'},
 	{"wait", no_argument, NULL, 'w'},
+	{"deaf", no_argument, NULL, 'd'},
 	{"write", no_argument, NULL, 'W'},
 	{"passes", required_argument, NULL, 'p'},
 	{"pause", required_argument, NULL, 'u'},
@@ -244,9 +272,27 @@ static const struct option options[] = {
 	{"price", required_argument, NULL, 'P'},
 	{"size", required_argument, NULL, 'S'},
 	{"key", required_argument, NULL, 'k'},
+	{"alarm", required_argument, NULL, 'a'},
 	{"retry", no_argument, NULL, 'r'},
+	{"steps", no_argument, NULL, 's'},
 	{NULL, 0, NULL, 0},
 };
+
+static void alarm_hit(int signo)
+{
+	(void)signo;
+}
+
+/* Without SA_RESTART: each sleep and each call that can be interrupted is. */
+static void alarm_start(long us)
+{
+	const struct sigaction action = {.sa_handler = alarm_hit};
+	const struct itimerval timer = {
+		.it_interval = {.tv_usec = us}, .it_value = {.tv_usec = us}};
+
+	if (sigaction(SIGALRM, &action, NULL) < 0 || setitimer(ITIMER_REAL, &timer, NULL) < 0)
+		exit(2);
+}
 
 static void set_option(struct worker *w, int which)
 {
@@ -259,6 +305,9 @@ static void set_option(struct worker *w, int which)
 		break;
 	case 'w':
 		w->wait = 1;
+		break;
+	case 'd':
+		w->deaf = 1;
 		break;
 	case 'W':
 		w->write = 1;
@@ -287,8 +336,14 @@ static void set_option(struct worker *w, int which)
 	case 'k':
 		w->key_name = optarg;
 		break;
+	case 'a':
+		alarm_start(strtol(optarg, NULL, 10));
+		break;
 	case 'r':
 		w->retry = 1;
+		break;
+	case 's':
+		w->steps = 1;
 		break;
 	default:
 		exit(2);
@@ -304,6 +359,7 @@ int main(int argc, char **argv)
 	struct stoup *st = NULL;
 	int which, rc;
 
+	signal(SIGTERM, end_after_this_pass);
 	while ((which = getopt_long(argc, argv, "", options, NULL)) != -1)
 		set_option(&w, which);
 	if (optind != argc - 2 || w.hold_cnt > HOLD_CAP || w.roll_cnt > HOLD_CAP)

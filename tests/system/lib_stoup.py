@@ -174,8 +174,11 @@ class Daemon:
         self.process = subprocess.Popen(argv, pass_fds=[write_fd], stderr=self.log,
                                         stdin=subprocess.DEVNULL)
         os.close(write_fd)
+        # One line, or a text up to the end: a program in front may keep the descriptor open longer.
         with os.fdopen(read_fd) as ready:
-            self.ready = ready.read()
+            self.ready = ready.readline()
+            if self.ready == "held\n":
+                self.ready += ready.read()
         _daemons.append(self)
         if wait and self.ready != "ready\n":
             self.process.wait()
@@ -222,6 +225,11 @@ class Worker:
         if not text:
             fail(f"worker {self.pid} ended without a word, status {self.process.wait()}")
         return text if text == "scanned\n" else json.loads(text)
+
+    def step(self):
+        """Let a worker with --steps make its next pass."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
 
     def wait_scanned(self):
         results = []

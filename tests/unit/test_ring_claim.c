@@ -20,6 +20,40 @@ static void expect_claim_plan(uint32_t cnt, const uint32_t *victims)
 	sound();
 }
 
+START_TEST(a_buffer_of_a_closed_volume_drains_outside_of_any_claim)
+{
+	uint32_t idx[6], victims[1];
+
+	make(12, 4, 16, 0);
+	fill_read(idx, 6, 2);
+	stoup_ring_drain(ring, idx[1]);
+	stoup_ring_drain(ring, idx[4]);
+	ck_assert_int_eq(state_of(idx[1]), STOUP_RING_DRAINING);
+	ck_assert_uint_eq(stoup_ring_draining_cnt(ring), 2);
+	sound();
+	stoup_ring_evicted(ring, idx[1]);
+	stoup_ring_kept(ring, idx[4], 2);
+	ck_assert_uint_eq(stoup_ring_draining_cnt(ring), 1);
+	sound();
+	/* No plan names it, a claim of its window waits for it, and it goes with its last lease. */
+	for (uint32_t i = 0; i < 6; i++)
+		if (i != 1 && i != 4)
+			stoup_ring_leased(ring, idx[i], 1);
+	ck_assert_int_eq(
+		stoup_ring_alloc(ring, 4 * PAGE, STOUP_RING_DEMAND, &plan), STOUP_RING_NONE);
+	ck_assert_int_eq(stoup_ring_claim(ring, 4 * PAGE), 0);
+	victims[0] = stoup_ring_claim_plan(ring, &plan);
+	for (uint32_t i = 0; i < victims[0]; i++) {
+		ck_assert_uint_ne(plan.evict[i], idx[4]);
+		stoup_ring_kept(ring, plan.evict[i], 1);
+	}
+	stoup_ring_evicted(ring, idx[4]);
+	sound();
+	stoup_ring_claim_cancel(ring);
+	ck_assert_uint_eq(usage().free_len, 4 * PAGE);
+}
+END_TEST
+
 START_TEST(a_claim_takes_the_window_with_the_fewest_leased_bytes)
 {
 	uint32_t idx[6], victims[2];
@@ -282,6 +316,7 @@ int main(void)
 	int failed;
 
 	tcase_add_checked_fixture(tcase, NULL, teardown);
+	tcase_add_test(tcase, a_buffer_of_a_closed_volume_drains_outside_of_any_claim);
 	tcase_add_test(tcase, a_claim_takes_the_window_with_the_fewest_leased_bytes);
 	tcase_add_test(tcase, smaller_requests_go_on_outside_the_claimed_window);
 	tcase_add_test(tcase, a_claim_cuts_surplus_from_a_free_end_and_gives_back_the_rest);

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* snapshot.c - which volumes make up a snapshot, and how long a retired one lives.
+ *
+ *      snapshot         1   2   3   4   5
+ *      volume A         +---+---+---+---+--     born 1
+ *      volume B         +---+                   born 1, retired 3: in 1 and 2
+ *      volume C                 +---+---+--     born 3
+ *
+ *      retired --nobody uses a snapshot that has it, or 8 newer ones exist--> closed: ESTALE, evicted
+ *              --nothing of it in the pool--> empty: file and catalog let go
+ *              --nobody uses a snapshot that had it--> free: the next volume may have the place
+ *
+ * A consumer says in its page which snapshot is the oldest that it uses, and asks for blocks by the number
+ * of a place: so a place gets no other volume while such a snapshot may be in use, however old it is.
+ *
+ * Invariant: a consumer that was told of a volume and has not let go of its snapshot gets blocks of that
+ * volume under the volume's number, or -ESTALE; never blocks of another one.
+ *
+ * Concurrency: the conductor's. A page is read once per look and believed within bounds.
+ * If the daemon dies: nothing of this outlives it.
+ */
+#include "producer/daemon.h"
+
+static int has(const struct stoup_volume *v, uint64_t seq)
+{
+	return v->file && v->born_seq <= seq && (v->retired_seq == 0 || v->retired_seq > seq);
+}
+
+uint32_t stoup_snapshot_cnt(const struct stoup_daemon *d, uint64_t seq)
+{
+	uint32_t cnt = 0;
+
+	for (uint32_t i = 0; i < d->volume_cnt; i++)
+		cnt += has(&d->volumes[i], seq) != 0;
+	return cnt;
+}
+
+uint32_t stoup_snapshot_next(const struct stoup_daemon *d, uint64_t seq, uint32_t from)
+{
+	while (from < d->volume_cnt && !has(&d->volumes[from], seq))
+		from++;
+	return from < d->volume_cnt ? from : STOUP_IDX_NONE;
+}
+
+uint32_t stoup_snapshot_fds(
+	const struct stoup_daemon *d, uint64_t seq, uint32_t first, uint32_t cap, int *fds)
+{
+	uint32_t cnt = 0, ordinal = 0;
+
+	for (uint32_t i = stoup_snapshot_next(d, seq, 0); i != STOUP_IDX_NONE && cnt < cap;
+		i = stoup_snapshot_next(d, seq, i + 1))
+		if (ordinal++ >= first)
+			fds[cnt++] = d->volumes[i].catalog.ro_fd;
+	return cnt;
+}
+
+int stoup_snapshot_stale(const struct stoup_daemon *d, uint64_t seq)
+{
+	/* Its first volume to close is one that was retired right behind it. */
+	return d->snapshot_seq - seq > STOUP_SNAPSHOT_CAP;
+}
+
+void stoup_snapshot_give(struct stoup_daemon *d, struct stoup_consumer *c)
+{
+	struct stoup_page *page = c->page.base;
+
+	c->snapshot_seq = d->snapshot_seq;
+	atomic_store_explicit(&page->snapshot_seq, d->snapshot_seq, memory_order_relaxed);
+}
+
+uint64_t stoup_snapshot_oldest(const struct stoup_daemon *d)
+{
+	uint64_t oldest = d->snapshot_seq;
+
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
+		const struct stoup_consumer *c = &d->consumers[i];
+		const struct stoup_page *page = c->page.base;
+		uint64_t seq;
+
+		/* Deaf ones may still read, and a child may still come for its copy. */
+		if (c->state == STOUP_CONSUMER_NONE || !page)
+			continue;
+		/* [V1] what it read of older catalogs and asked of their places comes before. */
+		seq = atomic_load_explicit(&page->snapshot_seq, memory_order_acquire);
+		if (seq > c->snapshot_seq)
+			seq = c->snapshot_seq;
+		if (seq < oldest)
+			oldest = seq;
+	}
+	return oldest > 0 ? oldest : 1;
+}
+
+enum stoup_volume_step stoup_volume_step(
+	const struct stoup_volume *v, uint64_t newest, uint64_t oldest)
+{
+	int unused = oldest >= v->retired_seq;
+
+	if (v->retired_seq == 0)
+		return STOUP_VOLUME_STAY;
+	if (!v->closed)
+		return unused || newest - v->retired_seq >= STOUP_SNAPSHOT_CAP ? STOUP_VOLUME_CLOSE
+		                                                               : STOUP_VOLUME_STAY;
+	if (v->file)
+		return v->buffer_cnt == 0 ? STOUP_VOLUME_EMPTY : STOUP_VOLUME_STAY;
+	return unused ? STOUP_VOLUME_FREE : STOUP_VOLUME_STAY;
+}
+
+uint32_t stoup_place_find(const struct stoup_daemon *d, uint32_t from)
+{
+	while (from < d->volume_cap && (d->volumes[from].file || d->volumes[from].closed))
+		from++;
+	return from < d->volume_cap ? from : STOUP_IDX_NONE;
+}
+
+/* One step of one place. 1 = another may follow. */
+static int step(struct stoup_daemon *d, uint32_t idx, uint64_t oldest)
+{
+	struct stoup_volume *v = &d->volumes[idx];
+
+	switch (stoup_volume_step(v, d->snapshot_seq, oldest)) {
+	case STOUP_VOLUME_CLOSE:
+		v->closed = 1;
+		stoup_loads_close(d, idx);
+		stoup_evict_volume(d, idx);
+		STOUP_HOOK("volume.closed");
+		return 1;
+	case STOUP_VOLUME_EMPTY:
+		if (stoup_volume_unmake(d, idx) < 0)
+			return 0;
+		STOUP_HOOK("volume.emptied");
+		return 1;
+	case STOUP_VOLUME_FREE:
+		v->closed = 0;
+		v->born_seq = v->retired_seq = 0;
+		return 0;
+	case STOUP_VOLUME_STAY:
+	default:
+		return 0;
+	}
+}
+
+void stoup_snapshot_tick(struct stoup_daemon *d)
+{
+	uint64_t oldest = stoup_snapshot_oldest(d);
+	int moved = 0;
+
+	for (uint32_t i = 0; i < d->volume_cnt; i++)
+		while (step(d, i, oldest))
+			moved = 1;
+	if (moved)
+		stoup_snapshot_gauges(d);
+}
+
+void stoup_snapshot_gauges(struct stoup_daemon *d)
+{
+	uint32_t retired = 0, refused = 0;
+
+	for (uint32_t i = 0; i < d->volume_cnt; i++)
+		retired += d->volumes[i].file && d->volumes[i].retired_seq;
+	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
+		refused += d->stores[i]->fault_cnt;
+	stoup_gauge(d, STOUP_COUNTER_SNAPSHOT, d->snapshot_seq);
+	stoup_gauge(d, STOUP_COUNTER_VOLUMES, stoup_snapshot_cnt(d, d->snapshot_seq));
+	stoup_gauge(d, STOUP_COUNTER_VOLUMES_RETIRED, retired);
+	stoup_gauge(d, STOUP_COUNTER_VOLUMES_REFUSED, refused);
+}

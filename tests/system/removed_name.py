@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A control object whose name was removed (RemoveIPC, rm): told once, consumers go on, stat asks the socket."""
+import os
+
+import lib_stoup as t
+
+store, totals = t.make_store(30_000)
+name = t.name_of("AAA")
+
+for planted in (False, True):
+    daemon = t.Daemon(store, "1M")
+    holder = t.Worker(daemon.pool, name, "--hold", 1, "--wait")
+    holder.wait_scanned()
+    path = f"/dev/shm/stoup.{os.geteuid()}.{daemon.pool}.ctl"
+    os.unlink(path)
+    if planted:
+        # Another object took the name: it is not ours to remove.
+        open(path, "wb").close()
+    t.until(lambda: f"{path} was removed" in daemon.stderr(), "the daemon says so")
+    t.true("loginctl enable-linger USER, RemoveIPC=no" in daemon.stderr(), daemon.stderr())
+    (found,) = t.Worker(daemon.pool, name).finish()
+    totals["AAA"].check(found, "a consumer that comes after")
+    t.true(holder.finish()[0]["held_unchanged"], "one that was there before")
+    if not planted:
+        stat = daemon.stat()
+        t.equal((stat["state"], stat["counters"]["errors"]), ("running", 1), "stat through the socket, told once")
+        t.until(lambda: daemon.counter("monitors") > 1, "as a monitor")
+    t.equal(daemon.stop(), 0, "the daemon's end")
+    t.equal(os.path.exists(path), planted, "what lies there is not ours")
+    if planted:
+        os.unlink(path)
+    gone = t.run([t.STOUP, "stat", daemon.pool], expect=1)
+    t.true("there is no pool" in gone.stderr, gone.stderr)
+
+# A daemon that was killed without its name: its socket is all that is left, and the next one starts.
+daemon = t.Daemon(store, "1M")
+os.unlink(f"/dev/shm/stoup.{os.geteuid()}.{daemon.pool}.ctl")
+daemon.kill()
+gone = t.run([t.STOUP, "stat", daemon.pool], expect=1)
+t.true("there is no pool" in gone.stderr, gone.stderr)
+after = t.Daemon(store, "1M", pool=daemon.pool)
+(found,) = t.Worker(after.pool, name).finish()
+totals["AAA"].check(found, "with the next daemon")
+t.equal(after.stop(), 0, "its end")

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can happen to a store while a daemon serves it: damage, removal, another directory in its place, more
+volumes than there are places, longer blocks than at the start."""
+import errno
+import json
+import os
+import shutil
+import signal
+
+import lib_stoup as t
+from lib_rescan import NAME, check_new, deleted_files, ingest, new_store, stepped, totals, volumes_of
+
+# Without --no-watch it is inotify that tells, and not what the test does.
+UNWATCHED = ("--no-watch",) if "--no-watch" in t.run([t.STOUPD, "--help"]).stdout else ()
+
+
+def hang_up(daemon):
+    """SIGHUP, and wait for the rescan that it brings."""
+    before = daemon.counter("rescans")
+    daemon.process.send_signal(signal.SIGHUP)
+    t.until(lambda: daemon.counter("rescans") > before, "SIGHUP rescans")
+
+
+def errors(daemon):
+    return " ".join(error["text"] for error in daemon.stat()["errors"])
+
+
+# ---- SIGHUP -------------------------------------------------------------------------------------------------
+store = new_store()
+ingest(store, 0)
+daemon = t.Daemon(store, "4M", UNWATCHED)
+waiting = stepped(daemon)
+ingest(store, 1)
+if UNWATCHED:
+    t.equal(daemon.counter("volumes"), 1, "nobody told of the ingest")
+hang_up(daemon)
+t.equal(daemon.counter("volumes"), 2, "SIGHUP told")
+check_new(daemon, [0, 1], "after SIGHUP")
+
+# ---- a damaged volume among the new ones: it is refused, the rest is served ------------------------------------
+spare = new_store()
+ingest(spare, 2)
+(name,) = volumes_of(spare)
+with open(os.path.join(spare, name), "r+b") as volume:
+    volume.seek(-80, os.SEEK_END)
+    volume.write(bytes(16))
+os.rename(os.path.join(spare, name), os.path.join(store, "99999999-00-0badcafe.stoup"))
+ingest(store, 3)
+check_new(daemon, [0, 1, 3], "beside a damaged volume")
+t.equal(daemon.counter("volumes_refused"), 1, "it is refused")
+t.true("0badcafe" in errors(daemon) and "volume refused" in errors(daemon), f"and named: {errors(daemon)}")
+count = [error["count"] for error in daemon.stat()["errors"] if "0badcafe" in error["text"]]
+hang_up(daemon)
+t.equal([error["count"] for error in daemon.stat()["errors"] if "0badcafe" in error["text"]], count,
+        "told once, not at each rescan")
+snapshot = daemon.counter("snapshot")
+os.unlink(os.path.join(store, "99999999-00-0badcafe.stoup"))
+hang_up(daemon)
+t.equal(daemon.counter("volumes_refused"), 0, "its removal is seen")
+t.equal(daemon.counter("snapshot"), snapshot, "nothing that is served has changed")
+
+# ---- the store goes away: what was served is served on; another one in its place is taken -----------------------
+os.rename(store, store + ".away")
+hang_up(daemon)
+t.true(daemon.counter("rescans_failed") >= 1, "a store that is gone can not be read")
+t.true("served on" in errors(daemon), f"it is said: {errors(daemon)}")
+check_new(daemon, [0, 1, 3], "the store is gone, its data is served")
+ingest(store, 7)
+check_new(daemon, [7], "another store is in its place")
+t.equal(daemon.counter("volumes"), 1, "its volumes alone are served")
+waiting.step()
+totals([0]).check(waiting.line(), "the first snapshot, of a store that is gone")
+waiting.finish()
+shutil.rmtree(store + ".away")
+t.until(lambda: not deleted_files(daemon), "nothing of it is open")
+
+# ... also when the path is a link that leads elsewhere now, and when no event can tell of that.
+t.equal(daemon.stop(), 0, "the daemon's end")
+link = os.path.join(t.temp_dir(), "link")
+other = new_store()
+ingest(other, 8)
+os.symlink(store, link)
+daemon = t.Daemon(link, "4M")
+check_new(daemon, [7], "through a link")
+os.symlink(other, link + ".new")
+os.rename(link + ".new", link)
+hang_up(daemon)
+check_new(daemon, [8], "the link leads elsewhere")
+ingest(other, 9)
+t.until(lambda: daemon.counter("volumes") == 2, "and the watch is on the other directory")
+shutil.rmtree(other)
+t.until(lambda: not os.path.exists(other), "removed")
+ingest(other, 4)
+t.until(lambda: [v["path"] for v in daemon.stat()["volumes"] if v["state"] == "served"] ==
+        [os.path.join(link, name) for name in volumes_of(other)], "a store that was made again is found")
+check_new(daemon, [4], "made again")
+t.equal(daemon.stop(), 0, "the daemon's end")
+
+# ---- many small volumes come and go: places are used again -------------------------------------------------------
+many, shelf = new_store(), new_store()
+ingest(many, 0)
+ingest(shelf, 0)
+os.unlink(os.path.join(shelf, volumes_of(shelf)[0]))
+for day in range(1, 121):
+    ingest(shelf, day, count=20)
+daemon = t.Daemon(many, "4M", UNWATCHED)
+first = os.listdir(f"/proc/{daemon.process.pid}/fd")
+base = volumes_of(many)
+small = volumes_of(shelf)
+for turn in range(10):
+    for source, target in ((shelf, many), (many, shelf)):
+        for name in small:
+            os.rename(os.path.join(source, name), os.path.join(target, name))
+        hang_up(daemon)
+        t.equal(daemon.counter("volumes"), len(volumes_of(many)), f"volumes of turn {turn}")
+        t.until(lambda: daemon.counter("volumes_retired") == 0, "what went is let go")
+t.equal(volumes_of(many), base, "as at the start")
+t.equal(len(os.listdir(f"/proc/{daemon.process.pid}/fd")), len(first), "descriptors as at the start")
+t.equal(daemon.counter("rescans_failed"), 0, "1200 volumes came, and each found a place")
+check_new(daemon, [0], "after all of them went")
+
+# With a consumer of the first snapshot their places stay taken, until none is left: that is said, and what
+# is served is served on.
+keeper = stepped(daemon)
+for turn in range(12):
+    for source, target in ((shelf, many), (many, shelf)):
+        for name in small:
+            os.rename(os.path.join(source, name), os.path.join(target, name))
+        hang_up(daemon)
+t.true(daemon.counter("rescans_failed") >= 1, "no place is left")
+t.true("find no place" in errors(daemon), f"it is said: {errors(daemon)}")
+check_new(daemon, [0], "what is served is served on")
+keeper.step()
+totals([0]).check(keeper.line(), "the first snapshot")
+keeper.finish()
+ingest(many, 500)
+t.until(lambda: daemon.counter("consumers") == 0, "the consumer is gone")
+t.until(lambda: daemon.counter("volumes_retired") == 0, "and what it kept")
+check_new(daemon, [0, 500], "places are free again")
+t.equal(daemon.stop(), 0, "the daemon's end")
+
+# ---- blocks that are longer than any at the start ----------------------------------------------------------------
+grow = new_store()
+ingest(grow, 0, count=100)
+daemon = t.Daemon(grow, "16M")
+ingest(grow, 1, count=30_000, block="512K")
+check_new(daemon, [(0, 0, 100), (1, 0, 30_000)], "blocks as ingest makes by default")
+ingest(grow, 2, count=60_000, block="2M")
+out = json.loads(t.run([t.WORKER, daemon.pool, NAME], expect=1).stdout)
+t.equal(out["rc"], -errno.EFBIG, f"blocks too long for the daemon: {out}")
+t.true("restart the daemon" in errors(daemon), f"what to do is said: {errors(daemon)}")
+t.equal(daemon.stop(), 0, "the daemon's end")
+daemon = t.Daemon(grow, "16M")
+check_new(daemon, [(0, 0, 100), (1, 0, 30_000), (2, 0, 60_000)], "the next daemon serves them")
+t.equal(daemon.stop(), 0, "the daemon's end")
+
+# A daemon that began with an empty store serves what comes.
+empty = new_store()
+os.mkdir(empty)
+process = t.Daemon(empty, "4M")
+ingest(empty, 0, block="512K")
+check_new(process, [0], "the first ingest into an empty store")
+t.equal(process.stop(), 0, "the daemon's end")
