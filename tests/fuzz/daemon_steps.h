@@ -143,7 +143,7 @@ static inline void steps_start(void)
 
 	if (steps_daemon)
 		return;
-	strcpy(steps_dir, "/tmp/stoup-fuzz-XXXXXX");
+	snprintf(steps_dir, sizeof(steps_dir), "/tmp/stoup-fuzz-%d-XXXXXX", (int)getpid());
 	MUST(mkdtemp(steps_dir) != NULL);
 	setenv("XDG_RUNTIME_DIR", steps_dir, 1);
 	snprintf(store, sizeof(store), "%s/store", steps_dir);

@@ -368,7 +368,7 @@ static void start(void)
 	if (pool[0])
 		return;
 	snprintf(pool, sizeof(pool), "fuzz-%d", (int)getpid());
-	strcpy(dir, "/tmp/stoup-fuzz-XXXXXX");
+	snprintf(dir, sizeof(dir), "/tmp/stoup-fuzz-%d-XXXXXX", (int)getpid());
 	MUST(mkdtemp(dir) != NULL);
 	setenv("XDG_RUNTIME_DIR", dir, 1);
 	snprintf(path, sizeof(path), "%s/stoup", dir);
