@@ -174,15 +174,15 @@ seed("page", "detach", REQUEST + bytes([5, 2, 8, 0, 10, 60, 8, 0, 0, 11, 6]))
 seed("page", "hang-up", REQUEST + bytes([4, 8, 0, 6, 0, 8, 0, 2, 11, 7, 6, 1, 0, 10, 100]))
 # Steps of fuzz_hello.c: peer << 4 | what.
 HELLO = bytes([3, 3, 0, 0, 0])  # connect; say: flags, how it is changed, descriptors
-FORK = bytes([8, 0, 0, 0])      # ticket, change, descriptors
+FORK = bytes([7, 0, 0, 0])      # ticket, change, descriptors
 seed("hello", "attach", HELLO + bytes([15, 6, 0, 0, 0, 0, 15, 13, 1]))
 seed("hello", "volumes-unread", HELLO + bytes([15, 6, 0, 0, 0, 0, 6, 1, 0, 0, 0, 0, 10]))
 seed("hello", "monitor", bytes([3, 3, 1, 0, 0, 15]))
 seed("hello", "fork", HELLO + bytes([15, 14, 3, 2]) + FORK + bytes([15, 0x13, 0x13, 2, 1, 0, 0, 0x1f, 13, 0]))
-seed("hello", "fork-given-up", HELLO + bytes([15]) + FORK + bytes([15, 8, 1, 0, 0, 15]))
+seed("hello", "fork-given-up", HELLO + bytes([15]) + FORK + bytes([15, 7, 1, 0, 0, 15]))
 seed("hello", "fork-expired", HELLO + bytes([15]) + FORK + bytes([15, 2, 255, 2, 255, 0, 0x13, 0x13, 2, 1, 0, 0, 0x1f]))
 seed("hello", "descriptors", bytes([3, 3, 0, 0, 0xe5, 15, 0x13, 0x14, 0, 0, 0xff, 0x1f]))
-seed("hello", "raw", bytes([3, 9, 9, 0]) + b"GET / HTT" + bytes([0, 15, 2, 200, 0]))
+seed("hello", "raw", bytes([3, 8, 9, 0]) + b"GET / HTT" + bytes([0, 15, 2, 200, 0]))
 seed("hello", "changed", bytes([3, 3, 0, 1, 8, 4, 9, 9, 9, 9, 0, 15, 0x13, 0x13, 0, 2, 39, 0, 0, 0x1f]))
 seed("hello", "silent", bytes([3, 0x13, 0x23, 0x33, 0, 2, 255, 0, 11, 1, 0, 2, 255, 0]))
 seed("hello", "hang-up", HELLO + bytes([11, 2, 15, 13, 0]) + HELLO + bytes([15, 12, 2, 0, 0, 2, 30, 0]))
