@@ -213,3 +213,31 @@ seed("reply", "buffer", bytes(4) + change(2, 4096 + 256, struct.pack("<QI", 8 * 
 seed("reply", "segment", bytes(4) + change(4, 256 + 72 + 128 + 96 + 96, struct.pack("<III", 0, 4080, 2)))
 seed("reply", "stride", bytes(4) + change(5, 256 + 32, struct.pack("<II", 4096, 64)))
 seed("reply", "residency", bytes(4) + change(4, 4096, struct.pack("<Q", 7 << 22 | 3 << 20)))
+
+# ---- DBN records and their series --------------------------------------------------------------------
+
+
+def symbol(*letters):
+    return bytes([len(letters)]) + bytes(letters)
+
+
+def mapping(by_id, instrument, name, *days):
+    """A row with one interval for each (first day, days); a choice goes before all but some of them."""
+    row = bytes([instrument, len(days)]) + name
+    for i, pair in enumerate(days):
+        chooses = i + 1 < len(days) if by_id else True
+        row += (b"\0" if chooses else b"") + bytes(pair)
+    return row
+
+
+for version in range(3):
+    for by_id in (0, 8):
+        # Two symbols of instrument 7 that share days, one of instrument 9; then records of all kinds.
+        rows = bytes([3]) + mapping(by_id, 7, symbol(0, 9), (0, 3), (4, 5))
+        rows += mapping(by_id, 7, symbol(1, 10), (1, 4)) + mapping(by_id, 9, symbol(2), (0, 2))
+        records = b"".join(bytes([kind, 7 + kind % 3, kind % 9]) + (symbol(3, 4) if kind == 10 else b"")
+                           for kind in range(12))
+        records += bytes([0, 11, 1, 10, 11, 1]) + symbol(5) + bytes([0, 11, 1, 0, 11, 2, 0, 7, 1, 0, 7, 1])
+        seed("route", f"kinds-v{version + 1}-{by_id}", bytes([version | by_id, 128]) + rows + records)
+        seed("route", f"ts-out-v{version + 1}-{by_id}", bytes([version | by_id | 4, 1]) + rows + records)
+seed("route", "one-stream", bytes([16, 0, 0]) + bytes([0, 1, 2, 1, 3, 4]))
