@@ -18,9 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAMES_CAP    120 /* bytes of member names in a text: three usual ones */
-#define ZIP_END_LEN  22u
-#define ZIP_TAIL_CAP (ZIP_END_LEN + 65535u) /* end record and the longest comment */
+#define NAMES_CAP     120 /* bytes of member names in a text: three usual ones */
+#define XZ_HEADER_LEN 12  /* of a stream */
+#define ZIP_END_LEN   22u
+#define ZIP_TAIL_CAP  (ZIP_END_LEN + 65535u) /* end record and the longest comment */
 
 struct archive_state {
 	struct stoup_input_raw *raw;
@@ -214,6 +215,17 @@ static void archive_close(void *arg)
 	free(state);
 }
 
+/* The raw format wants a byte at least, and the empty one also takes a stream that fails before its first
+ * byte. The checksums tell that of gzip; xz says itself whether it holds nothing: its index, which
+ * begins with a zero, then follows the header at once. */
+static bool may_be_empty(const struct archive_state *state)
+{
+	struct stoup_input_raw *raw = state->raw;
+
+	return state->gzip || (stoup_input_raw_need(raw, XZ_HEADER_LEN + 1, NULL) > XZ_HEADER_LEN &&
+				      raw->buf[raw->pos + XZ_HEADER_LEN] == 0);
+}
+
 static int start(struct archive_state *state, struct stoup_error *err)
 {
 	struct archive *archive = archive_read_new();
@@ -227,11 +239,12 @@ static int start(struct archive_state *state, struct stoup_error *err)
 			archive_read_set_seek_callback(archive, seek_to);
 	} else {
 		archive_read_support_format_raw(archive);
-		archive_read_support_format_empty(archive); /* the raw one wants a byte at least */
-		if (state->gzip)
-			archive_read_support_filter_gzip(archive);
-		else
-			archive_read_support_filter_xz(archive);
+		if (may_be_empty(state))
+			archive_read_support_format_empty(archive);
+		/* This one layer: left to look for itself, libarchive would also unpack contents that begin
+		 * like a packed file. */
+		archive_read_append_filter(
+			archive, state->gzip ? ARCHIVE_FILTER_GZIP : ARCHIVE_FILTER_XZ);
 	}
 	archive_read_set_callback_data(archive, state);
 	archive_read_set_read_callback(archive, feed);

@@ -92,8 +92,7 @@ static inline void steps_volume(uint32_t volume)
 		{.name = "ts", .off = 0, .cnt = 1, .type = 8, .flags = 0x06},
 		{.name = "value", .off = 8, .cnt = 1, .type = 7},
 	};
-	struct stoup_vol_schema schema = {
-		.name = "pair", .stride = 16, .align = 8, .field_cnt = 2};
+	struct stoup_vol_schema schema = {.name = "pair", .stride = 16, .align = 8, .field_cnt = 2};
 	struct stoup_vol_header header = {.id = {9, (uint8_t)volume},
 		.created_ns = STEPS_KEY,
 		.ingest_seq = volume + 1,
@@ -144,7 +143,7 @@ static inline void steps_start(void)
 
 	if (steps_daemon)
 		return;
-	strcpy(steps_dir, "/tmp/stoup-fuzz-XXXXXX");
+	snprintf(steps_dir, sizeof(steps_dir), "/tmp/stoup-fuzz-%d-XXXXXX", (int)getpid());
 	MUST(mkdtemp(steps_dir) != NULL);
 	setenv("XDG_RUNTIME_DIR", steps_dir, 1);
 	snprintf(store, sizeof(store), "%s/store", steps_dir);

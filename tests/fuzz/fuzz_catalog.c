@@ -43,8 +43,8 @@ static void walk_schemas(const struct stoup_catalog *c)
 			continue;
 		for (uint32_t at = 0; at < schema.field_cnt; at++) {
 			const struct stoup_field *field = &schema.fields[at];
-			uint64_t end = field->off +
-			               (uint64_t)field->cnt * stoup_type_len(field->type);
+			uint64_t end =
+				field->off + (uint64_t)field->cnt * stoup_type_len(field->type);
 
 			read_text(field->name, sizeof(field->name));
 			MUST(schema.flags & STOUP_SCHEMA_VARIABLE || end <= schema.stride);
@@ -86,7 +86,8 @@ static void walk(const struct stoup_catalog *c)
 		found = stoup_catalog_find(c, name);
 		MUST(found >= -1 && found < (int64_t)c->series_cnt);
 		if (found >= 0)
-			MUST(strcmp(stoup_catalog_string(c, stoup_catalog_series(c)[found].name_off),
+			MUST(strcmp(stoup_catalog_string(
+					    c, stoup_catalog_series(c)[found].name_off),
 				     name) == 0);
 		walk_segments(c, series);
 	}

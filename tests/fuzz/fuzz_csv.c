@@ -17,8 +17,8 @@
 #include "shm/format.h"
 #include "tests/fuzz/fuzz.h"
 
-#define ROW_CAP    64 /* rows and records that are compared */
-#define TEXT_CAP   (256u << 10)
+#define ROW_CAP  64 /* rows and records that are compared */
+#define TEXT_CAP (256u << 10)
 
 /* ---- schema files ----------------------------------------------------------------------------- */
 
@@ -91,7 +91,8 @@ static void try_schema(const char *text, size_t len)
 	if (rc)
 		fprintf(stderr, "%s\n%s\n", err.text, written);
 	MUST(rc == 0);
-	MUST(again->schema.hash == draft->schema.hash && again->schema.align == draft->schema.align);
+	MUST(again->schema.hash == draft->schema.hash &&
+		again->schema.align == draft->schema.align);
 	MUST(memcmp(again->fields, draft->fields, sizeof(again->fields)) == 0);
 	stoup_schema_draft_destroy(again);
 	stoup_schema_draft_destroy(draft);

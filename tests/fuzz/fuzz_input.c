@@ -37,8 +37,8 @@ static void bytes_add(struct bytes *bytes, const void *more, size_t len)
 
 /* ---- packing ---------------------------------------------------------------------------------- */
 
-static void zstd_frame(struct bytes *file, struct bytes *stream, unsigned kind,
-	const uint8_t *payload, size_t len)
+static void zstd_frame(
+	struct bytes *file, struct bytes *stream, unsigned kind, const uint8_t *payload, size_t len)
 {
 	uint8_t packed[1024], head[8] = {0x50, 0x2a, 0x4d, 0x18, (uint8_t)len};
 	ZSTD_CCtx *ctx;
@@ -62,8 +62,8 @@ static void zstd_frame(struct bytes *file, struct bytes *stream, unsigned kind,
 	bytes_add(stream, payload, len);
 }
 
-static void lz4_frame(struct bytes *file, struct bytes *stream, unsigned kind,
-	const uint8_t *payload, size_t len)
+static void lz4_frame(
+	struct bytes *file, struct bytes *stream, unsigned kind, const uint8_t *payload, size_t len)
 {
 	LZ4F_preferences_t how = {.frameInfo = {.contentChecksumFlag = LZ4F_contentChecksumEnabled,
 					  .blockChecksumFlag = kind & 1,
@@ -90,12 +90,12 @@ static uint32_t crc32_slow(const uint8_t *bytes, size_t len)
 }
 
 /* RFC 1952 with one stored block (RFC 1951). */
-static void gzip_member(struct bytes *file, struct bytes *stream, unsigned kind,
-	const uint8_t *payload, size_t len)
+static void gzip_member(
+	struct bytes *file, struct bytes *stream, unsigned kind, const uint8_t *payload, size_t len)
 {
 	uint8_t head[10] = {0x1f, 0x8b, 8, kind & 1 ? 8 : 0, 1, 2, 3, 4, 0, 3};
-	uint8_t block[5] = {1, (uint8_t)len, (uint8_t)(len >> 8), (uint8_t)~len,
-		(uint8_t)(~len >> 8)};
+	uint8_t block[5] = {
+		1, (uint8_t)len, (uint8_t)(len >> 8), (uint8_t)~len, (uint8_t)(~len >> 8)};
 	uint32_t tail[2] = {crc32_slow(payload, len), (uint32_t)len};
 
 	bytes_add(file, head, sizeof(head));

@@ -118,7 +118,9 @@ static void try_decimal(const char *text, size_t len, int exp10)
 	MUST(stoup_decimal_parse(text, len, exp10, &value) == (rc ? rc : fits ? 0 : -ERANGE));
 	MUST(fits ? value == expected : value == 7);
 	MUST(stoup_decimal_parse_u64(text, len, exp10, &unsigned_value) ==
-		(rc ? rc : fits_u64 ? 0 : -ERANGE));
+		(rc                ? rc
+			: fits_u64 ? 0
+				   : -ERANGE));
 	MUST(fits_u64 ? unsigned_value == expected : unsigned_value == 7);
 	if (!fits)
 		return;
@@ -343,8 +345,8 @@ static void try_time(const struct stoup_timestamp_format *format, const char *te
 			fine = pattern_reference(
 				format->pattern, text, len, format->zone_s, &expected);
 		else
-			fine = epoch_reference(text, len,
-				unit_exp10[format->kind - STOUP_TIMESTAMP_S], &expected);
+			fine = epoch_reference(
+				text, len, unit_exp10[format->kind - STOUP_TIMESTAMP_S], &expected);
 		MUST(fine == (rc == 0) && (!fine || expected == ns));
 	}
 	if (rc == 0)

@@ -62,9 +62,8 @@ static uint32_t held_free(uint32_t block_len)
 		else
 			i = at;
 	}
-	return bytes == 0 || bytes + block_len <= steps_daemon->control->lease_bytes_cap
-	               ? i
-	               : HELD_CAP;
+	return bytes == 0 || bytes + block_len <= steps_daemon->control->lease_bytes_cap ? i
+	                                                                                 : HELD_CAP;
 }
 
 static void legal_release(uint32_t i)
@@ -87,8 +86,8 @@ static void legal_hit(uint32_t volume, uint32_t block)
 		return;
 	stoup_lease_cell_reach(legal.page, i);
 	held[i] = (struct held){volume, block,
-		stoup_lease_acquire(&steps_daemon->volumes[volume].residency[block],
-			&legal.page->cells[i])};
+		stoup_lease_acquire(
+			&steps_daemon->volumes[volume].residency[block], &legal.page->cells[i])};
 	held_check();
 }
 
@@ -194,8 +193,7 @@ static void hostile_cells(struct fuzz_in *in)
 		atomic_store(&hostile.page->cell_high, UINT32_MAX);
 	/* The word of each buffer, one after the other. */
 	for (uint32_t i = 0; first == 0xff && i < STEPS_CELL_CAP; i++)
-		atomic_store(&hostile.page->cells[i],
-			stoup_word(steps_daemon->buffers[i].gen, i));
+		atomic_store(&hostile.page->cells[i], stoup_word(steps_daemon->buffers[i].gen, i));
 }
 
 static void hostile_request(struct fuzz_in *in)

@@ -161,3 +161,83 @@ for what, word in enumerate(("stat", "all", "json", "holders")):
     changes += struct.pack("<I", 1024)[:3] + b"\x08" + struct.pack("<II", 2, 2)
     seed("control", word, bytes([1, 1, 1, what]) + changes)
     seed("control", word + "-magic", bytes([0, 0, 0, what, 0, 0, 0, 8]) + bytes(8))
+
+# ---- a consumer's page, and the attach socket --------------------------------------------------------
+# Steps of fuzz_page.c: 0-7 the hostile one, 8-9 a turn, 10 time, 11-12 request, 13 hit, 14-15 release.
+REQUEST = bytes([2, 3, 9, 3, 0, 5, 8, 0, 0, 1])
+seed("page", "legal", bytes([11, 1, 13, 1, 12, 0x12, 14, 0, 15, 1, 11, 2, 8, 0]))
+seed("page", "request", REQUEST + bytes([4, 8, 0, 9, 0, 11, 1, 8, 0]))
+seed("page", "cells", bytes([1, 0xff, 0, 0, 0, 8, 0, 11, 4, 10, 200, 10, 200, 8, 0, 8, 0]))
+seed("page", "bytes", bytes([0, 0, 4, 64]) + bytes(range(64)) + bytes([4, 8, 0, 11, 5]))
+seed("page", "large", bytes([11, 3, 11, 0x13, 11, 2, 14, 0]))
+seed("page", "detach", REQUEST + bytes([5, 2, 8, 0, 10, 60, 8, 0, 0, 11, 6]))
+seed("page", "hang-up", REQUEST + bytes([4, 8, 0, 6, 0, 8, 0, 2, 11, 7, 6, 1, 0, 10, 100]))
+# Steps of fuzz_hello.c: peer << 4 | what.
+HELLO = bytes([3, 3, 0, 0, 0])  # connect; say: flags, how it is changed, descriptors
+FORK = bytes([7, 0, 0, 0])      # ticket, change, descriptors
+seed("hello", "attach", HELLO + bytes([15, 6, 0, 0, 0, 0, 15, 13, 1]))
+seed("hello", "volumes-unread", HELLO + bytes([15, 6, 0, 0, 0, 0, 6, 1, 0, 0, 0, 0, 10]))
+seed("hello", "monitor", bytes([3, 3, 1, 0, 0, 15]))
+seed("hello", "fork", HELLO + bytes([15, 14, 3, 2]) + FORK + bytes([15, 0x13, 0x13, 2, 1, 0, 0, 0x1f, 13, 0]))
+seed("hello", "fork-given-up", HELLO + bytes([15]) + FORK + bytes([15, 7, 1, 0, 0, 15]))
+seed("hello", "fork-expired", HELLO + bytes([15]) + FORK + bytes([15, 2, 255, 2, 255, 0, 0x13, 0x13, 2, 1, 0, 0, 0x1f]))
+seed("hello", "descriptors", bytes([3, 3, 0, 0, 0xe5, 15, 0x13, 0x14, 0, 0, 0xff, 0x1f]))
+seed("hello", "raw", bytes([3, 8, 9, 0]) + b"GET / HTT" + bytes([0, 15, 2, 200, 0]))
+seed("hello", "changed", bytes([3, 3, 0, 1, 8, 4, 9, 9, 9, 9, 0, 15, 0x13, 0x13, 0, 2, 39, 0, 0, 0x1f]))
+seed("hello", "silent", bytes([3, 0x13, 0x23, 0x33, 0, 2, 255, 0, 11, 1, 0, 2, 255, 0]))
+seed("hello", "hang-up", HELLO + bytes([11, 2, 15, 13, 0]) + HELLO + bytes([15, 12, 2, 0, 0, 2, 30, 0]))
+
+# ---- a daemon's answers ------------------------------------------------------------------------------
+
+
+def change(target, off, data):
+    return struct.pack("<BHB", target, off, len(data)) + data
+
+
+seed("reply", "good", bytes(4))
+seed("reply", "asked", bytes([1, 0, 0, 0]))
+seed("reply", "granted", bytes([2, 0, 0, 3]))
+seed("reply", "granted-nowhere", bytes([2, 0, 0, 9]))
+for error in (5, 16, 27, 74, 105, 110, 116):
+    seed("reply", f"failed-{error}", bytes([2, error, 1, 0]))
+seed("reply", "refused", bytes(4) + change(0, 12, struct.pack("<i", -13)) + change(0, 80, b"no"))
+seed("reply", "cut", bytes(4) + struct.pack("<BHB", 7, 100, 0))
+seed("reply", "claims-more", bytes(4) + change(0, 64, struct.pack("<II", 9, 2)))
+seed("reply", "no-end-of-volumes", bytes([1, 0, 0, 0]) + change(1, 24, struct.pack("<I", 900)))
+for which in range(6):
+    for kind in range(5):
+        seed("reply", f"descriptor-{which}-{kind}", bytes(4) + struct.pack("<BHB", 6, which, kind))
+seed("reply", "control", bytes(4) + change(2, 88, struct.pack("<Q", 1 << 40)))
+seed("reply", "page", bytes(4) + change(3, 60, struct.pack("<I", 1024)))
+seed("reply", "buffer", bytes(4) + change(2, 4096 + 256, struct.pack("<QI", 8 * 4096 - 16, 4096)))
+seed("reply", "segment", bytes(4) + change(4, 256 + 72 + 128 + 96 + 96, struct.pack("<III", 0, 4080, 2)))
+seed("reply", "stride", bytes(4) + change(5, 256 + 32, struct.pack("<II", 4096, 64)))
+seed("reply", "residency", bytes(4) + change(4, 4096, struct.pack("<Q", 7 << 22 | 3 << 20)))
+
+# ---- DBN records and their series --------------------------------------------------------------------
+
+
+def symbol(*letters):
+    return bytes([len(letters)]) + bytes(letters)
+
+
+def mapping(by_id, instrument, name, *days):
+    """A row with one interval for each (first day, days); a choice goes before all but some of them."""
+    row = bytes([instrument, len(days)]) + name
+    for i, pair in enumerate(days):
+        chooses = i + 1 < len(days) if by_id else True
+        row += (b"\0" if chooses else b"") + bytes(pair)
+    return row
+
+
+for version in range(3):
+    for by_id in (0, 8):
+        # Two symbols of instrument 7 that share days, one of instrument 9; then records of all kinds.
+        rows = bytes([3]) + mapping(by_id, 7, symbol(0, 9), (0, 3), (4, 5))
+        rows += mapping(by_id, 7, symbol(1, 10), (1, 4)) + mapping(by_id, 9, symbol(2), (0, 2))
+        records = b"".join(bytes([kind, 7 + kind % 3, kind % 9]) + (symbol(3, 4) if kind == 10 else b"")
+                           for kind in range(12))
+        records += bytes([0, 11, 1, 10, 11, 1]) + symbol(5) + bytes([0, 11, 1, 0, 11, 2, 0, 7, 1, 0, 7, 1])
+        seed("route", f"kinds-v{version + 1}-{by_id}", bytes([version | by_id, 128]) + rows + records)
+        seed("route", f"ts-out-v{version + 1}-{by_id}", bytes([version | by_id | 4, 1]) + rows + records)
+seed("route", "one-stream", bytes([16, 0, 0]) + bytes([0, 1, 2, 1, 3, 4]))

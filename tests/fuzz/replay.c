@@ -5,7 +5,8 @@
  *
  * Each input is handed over in a heap buffer of exactly its length, so that the address sanitizer
  * sees a read of one byte too many. Beside the file itself, every prefix of a small one is tried
- * and every single byte of it flipped: the cheap mutations that find most missing length checks.
+ * and every single byte of it flipped: the cheap mutations that find most missing length checks. A slow
+ * target is built with a cap of 0 and does without.
  *
  * Invariant: a corpus that is empty or absent is a failure, never a pass.
  */
@@ -18,7 +19,9 @@
 #include <sys/stat.h>
 
 #define REPLAY_FILE_CAP   (64u << 20) /* bytes: a corpus holds small files */
-#define REPLAY_MUTATE_CAP 4096u       /* bytes: up to here all prefixes and byte flips are tried */
+#ifndef REPLAY_MUTATE_CAP
+#define REPLAY_MUTATE_CAP 4096u /* bytes: up to here all prefixes and byte flips are tried */
+#endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -64,7 +67,7 @@ static int replay_file(const char *path)
 	if (!bytes || fread(bytes, 1, (size_t)st.st_size, file) != (size_t)st.st_size)
 		goto out_free;
 	rc = replay_exact(bytes, (size_t)st.st_size);
-	if (!rc && (size_t)st.st_size <= REPLAY_MUTATE_CAP)
+	if (!rc && (size_t)st.st_size < REPLAY_MUTATE_CAP)
 		rc = replay_mutations(bytes, (size_t)st.st_size);
 out_free:
 	free(bytes);

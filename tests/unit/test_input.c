@@ -498,6 +498,34 @@ START_TEST(gzip_members_of_any_length_are_checked)
 }
 END_TEST
 
+/* One layer is unpacked, whatever the contents begin with: a packed file, or bytes that look like one. */
+START_TEST(contents_that_look_packed_are_left_as_they_are)
+{
+	static const char *const heads[] = {"\x1f\x8b\x08\0\0\0\0\0\0\3",
+		"\xfd\x37zXZ\0\0\4\xe6\xd6", "\x28\xb5\x2f\xfd\x20\5\x29\0\0h"};
+	static uint8_t twice[PACKED_CAP];
+	struct stoup_error err = {0};
+	size_t twice_len;
+
+	for (size_t at = 0; at < sizeof(heads) / sizeof(heads[0]); at++) {
+		packed_len = 0;
+		memcpy(twice, text, 1000);
+		memcpy(twice, heads[at], 10);
+		packings[_i].add(twice, 1000);
+		ck_assert_int_eq(read_file(&err), 1000);
+		ck_assert_mem_eq(unpacked, twice, 1000);
+	}
+	packed_len = 0;
+	packings[_i].add(text, 1000);
+	twice_len = packed_len;
+	memcpy(twice, packed, twice_len);
+	packed_len = 0;
+	packings[_i].add(twice, twice_len);
+	ck_assert_int_eq(read_file(&err), (int64_t)twice_len);
+	ck_assert_mem_eq(unpacked, twice, twice_len);
+}
+END_TEST
+
 START_TEST(crc32_is_that_of_the_published_check_value)
 {
 	struct stoup_gzip_check *check = stoup_gzip_check_create();
@@ -610,6 +638,8 @@ int main(void)
 	tcase_add_test(tcase, a_flipped_checksum_of_any_gzip_member_is_seen);
 	tcase_add_test(tcase, a_flipped_checksum_of_an_empty_last_gzip_member_is_seen);
 	tcase_add_test(tcase, gzip_members_of_any_length_are_checked);
+	tcase_add_loop_test(
+		tcase, contents_that_look_packed_are_left_as_they_are, PACKING_ZSTD, PACKING_CNT);
 	tcase_add_test(tcase, crc32_is_that_of_the_published_check_value);
 	tcase_add_test(tcase, a_zip_of_several_files_is_refused_with_their_names);
 	tcase_add_test(tcase, folders_and_resource_forks_in_a_zip_are_no_files);
