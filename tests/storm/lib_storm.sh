@@ -76,12 +76,14 @@ storm_shifting() {
 
 storm_run() {
 	local options=(--bin "$storm_bin" --store "$storm_work/store" --pool "storm$$"
+		--log "$storm_work/stoupd.log"
 		--series "$STORM_SERIES" --records "$STORM_RECORDS"
 		--small "$STORM_SMALL" --small-records "$STORM_SMALL_RECORDS") status=0 log
 
 	[ "$STORM_OWN_SHM" != yes ] || options+=(--own-shm)
 	log=$(dmesg 2>/dev/null | wc -l || true)
 	"$storm_bin/storm" "${options[@]}" "$@" || status=$?
+	[ $status -eq 0 ] || tail -n 20 -- "$storm_work/stoupd.log"
 	# The kernel's log tells of processes that it ended, and of faults that nobody saw otherwise.
 	if dmesg 2>/dev/null | tail -n +$((log + 1)) |
 		grep -E 'segfault|general protection|Out of memory|BUG:|Oops|stoup|storm'; then

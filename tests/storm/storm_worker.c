@@ -56,7 +56,6 @@ static int attach_once(struct storm_run *run, struct stoup_error *err)
 	opt.timeout_ns = run->self ? UINT64_C(1000000) << storm_below(&run->random, 12)
 	                           : UINT64_C(50000) << storm_below(&run->random, 10);
 	opt.ahead_cnt = storm_below(&run->random, 4) == 0 ? UINT32_MAX : 0;
-	opt.flags = 0; /* XXX */
 	return stoup_attach(run->pool, &opt, &run->st, err);
 }
 
