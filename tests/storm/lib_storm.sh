@@ -29,6 +29,7 @@ storm_own_shm() {
 
 storm_cleanup() {
 	[ -z "$storm_work" ] || rm -rf -- "$storm_work"
+	rm -f -- "/run/stoup/storm$$.lock"
 }
 
 # storm_ingest FROM TO OPTION...: the records FROM to TO - 1 of each large series, and small ones with 0.
@@ -95,7 +96,7 @@ storm_run() {
 		echo "the store does not verify"
 		status=1
 	}
-	[ -z "$(find "$storm_work/run" -name '*.sock')" ] || {
+	[ -z "$(find "$storm_work/run" /run/stoup -name "storm$$.sock" 2>/dev/null)" ] || {
 		echo "a socket file was left"
 		status=1
 	}
