@@ -23,6 +23,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "consumer/client.h"
+#include "shm/hook.h"
 #include "shm/lease.h"
 
 static void unlock(struct stoup *st)
@@ -70,6 +71,7 @@ int stoup_fork_prepare(struct stoup *st, struct stoup_fork *ret, struct stoup_er
 		pthread_mutex_unlock(&st->question);
 		return rc;
 	}
+	STOUP_HOOK("fork.prepared");
 	*ret = (struct stoup_fork){.client = st,
 		.ticket = ticket,
 		.cell_high = stoup_cell_high(st->current->page, st->current->cell_cap)};
@@ -130,11 +132,13 @@ static int join(struct stoup *st, const struct stoup_fork *fork_state, struct st
 		failed = part(st, ses, err);
 		rc = rc < 0 ? rc : failed;
 	}
+	STOUP_HOOK("fork.parted");
 	if (rc == 0)
 		rc = stoup_sock_open(
 			current->pool, current->dir_idx, deadline_ns, &current->sock_fd, err);
 	if (rc == 0)
 		rc = stoup_hello_child(current, fork_state->ticket, deadline_ns, err);
+	STOUP_HOOK("fork.joined");
 	return rc;
 }
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <time.h>
 #include "consumer/client.h"
+#include "shm/hook.h"
 
 #define NAP_FIRST_NS 1000000L            /* between two tries, doubling ... */
 #define NAP_LAST_NS  10000000L           /* ... up to here: soon at a new daemon */
@@ -83,8 +84,10 @@ int stoup_renew_locked(
 		return stoup_session_explain(old, NULL, err);
 	}
 	stoup_session_retire(old);
+	STOUP_HOOK("renew.retired");
 	rc = attach_again(st, deadline_ns, &ses, &why);
 	if (rc == 0) {
+		STOUP_HOOK("renew.attached");
 		stoup_session_install(st, ses);
 		return 0;
 	}

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include "consumer/client.h"
+#include "shm/hook.h"
 #include "shm/lease.h"
 
 #define DYING_NS     UINT64_C(50000000) /* a killed process shows in /proc for a moment */
@@ -69,6 +70,7 @@ static void memory_give_up(struct memory *mem, int own)
 	 * hang-up makes the daemon look; a page that says DETACHED needs no proof of death. */
 	else if (page)
 		atomic_store_explicit(&page->state, STOUP_PAGE_DETACHED, memory_order_release);
+	STOUP_HOOK("detach.said");
 	stoup_region_fini(&mem->page);
 	stoup_region_fini(&mem->data);
 	/* Closing alone does not hang up while a child of a fork has a copy; and the child's close

@@ -286,6 +286,7 @@ int stoup_wait_grant(struct stoup_session *ses, const struct stoup_snapshot_volu
 
 	rc = wait_done(ses, slot, start, deadline);
 	if (rc == 1) {
+		STOUP_HOOK("request.done");
 		rc = result(ses, vol, block_idx, cell_idx, slot, ticket, ret_word, err);
 		slot_give(ses, slot_idx, 1);
 	} else {
@@ -293,6 +294,7 @@ int stoup_wait_grant(struct stoup_session *ses, const struct stoup_snapshot_volu
 			*ret_word = atomic_load_explicit(cell, memory_order_acquire);
 			rc = 0;
 		} else if (rc == 0) {
+			STOUP_HOOK("request.cancelled");
 			atomic_fetch_add_explicit(&ses->page->timeout_cnt, 1, memory_order_relaxed);
 			rc = stoup_explain_timeout(ses, vol, block_idx, err);
 		}

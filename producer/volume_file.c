@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* volume_file.c - positioned I/O for volumes. */
 #include "producer/volume_file.h"
+#include "shm/hook.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -191,6 +192,7 @@ int stoup_volume_file_create(const struct stoup_store_lock *lock,
 		stoup_vol_writer_destroy(file.writer);
 		return write_error(&file, rc, "creating the volume failed", err);
 	}
+	STOUP_HOOK("ingest.created");
 	*ret = file;
 	return 0;
 }
@@ -231,8 +233,10 @@ int stoup_volume_file_finish(struct stoup_volume_file *file, struct stoup_error 
 	if (rc < 0)
 		return write_error(file, rc, "writing the index failed", err);
 	file->file_len = off + tail_len;
+	STOUP_HOOK("ingest.headed");
 	if (fsync(file->fd) < 0)
 		return write_error(file, -errno, "fsync failed", err);
+	STOUP_HOOK("ingest.synced");
 	rc = close(file->fd) < 0 ? -errno : 0;
 	file->fd = -1;
 	stoup_vol_writer_destroy(file->writer);

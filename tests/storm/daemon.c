@@ -57,7 +57,7 @@ void storm_daemon_start(struct storm *s)
 	s->gen++;
 	s->gens[s->gen] = (struct storm_gen){.spawn_ns = storm_clock()};
 	*d = (struct storm_daemon){.state = STORM_STARTING, .ready_fd = fds[0], .pid_fd = -1};
-	d->pid = storm_spawn(s, "stoupd", argv, fds[1]);
+	d->pid = storm_spawn(s, "stoupd", argv, fds[1], s->opt.log);
 	close(fds[1]);
 	d->pid_fd = storm_pidfd(d->pid);
 	if (s->opt.daemon_nice)

@@ -105,7 +105,7 @@ static void writer_begin(struct storm *s, enum fault kind)
 	snprintf(edition, sizeof(edition), "%u", kind == FAULT_GROW ? 0 : s->edition);
 	snprintf(path, sizeof(path), "%s/../grow.dbn", s->opt.store);
 	s->ingest_step = 0;
-	s->ingest_pid = storm_spawn(s, "storm_data", argv, -1);
+	s->ingest_pid = storm_spawn(s, "storm_data", argv, -1, s->opt.log);
 }
 
 static void writer_ingest(struct storm *s)
@@ -118,7 +118,7 @@ static void writer_ingest(struct storm *s)
 
 	snprintf(path, sizeof(path), "%s/../grow.dbn", s->opt.store);
 	s->ingest_step++;
-	s->ingest_pid = storm_spawn(s, "stoup", argv, -1);
+	s->ingest_pid = storm_spawn(s, "stoup", argv, -1, s->opt.log);
 	s->ingest_kill_ns = 0;
 	if (storm_below(&s->random, WRITE_PART) == 0)
 		s->ingest_kill_ns = storm_clock() + storm_below(&s->random, 40000000);
@@ -226,7 +226,7 @@ static int flood(struct storm *s)
 	char *argv[] = {
 		word("storm_worker"), word("--flood"), word(s->opt.pool), fd, slot, seed, NULL};
 
-	s->flood_pid = storm_spawn(s, "storm_worker", argv, s->board_fd);
+	s->flood_pid = storm_spawn(s, "storm_worker", argv, s->board_fd, s->opt.log);
 	return 1;
 }
 

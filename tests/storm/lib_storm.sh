@@ -29,6 +29,7 @@ storm_own_shm() {
 
 storm_cleanup() {
 	[ -z "$storm_work" ] || rm -rf -- "$storm_work"
+	rm -f -- "/run/stoup/storm$$.lock"
 }
 
 # storm_ingest FROM TO OPTION...: the records FROM to TO - 1 of each large series, and small ones with 0.
@@ -76,12 +77,14 @@ storm_shifting() {
 
 storm_run() {
 	local options=(--bin "$storm_bin" --store "$storm_work/store" --pool "storm$$"
+		--log "$storm_work/stoupd.log"
 		--series "$STORM_SERIES" --records "$STORM_RECORDS"
 		--small "$STORM_SMALL" --small-records "$STORM_SMALL_RECORDS") status=0 log
 
 	[ "$STORM_OWN_SHM" != yes ] || options+=(--own-shm)
 	log=$(dmesg 2>/dev/null | wc -l || true)
 	"$storm_bin/storm" "${options[@]}" "$@" || status=$?
+	[ $status -eq 0 ] || tail -n 20 -- "$storm_work/stoupd.log"
 	# The kernel's log tells of processes that it ended, and of faults that nobody saw otherwise.
 	if dmesg 2>/dev/null | tail -n +$((log + 1)) |
 		grep -E 'segfault|general protection|Out of memory|BUG:|Oops|stoup|storm'; then
@@ -93,7 +96,7 @@ storm_run() {
 		echo "the store does not verify"
 		status=1
 	}
-	[ -z "$(find "$storm_work/run" -name '*.sock')" ] || {
+	[ -z "$(find "$storm_work/run" /run/stoup -name "storm$$.sock" 2>/dev/null)" ] || {
 		echo "a socket file was left"
 		status=1
 	}

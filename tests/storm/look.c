@@ -18,8 +18,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FDS_PER_CONSUMER 3u /* socket, pidfd, doorbell */
-#define SETTLE_NS        UINT64_C(5000000000)
+#define FDS_PER_CONSUMER 3u                    /* socket, pidfd, doorbell */
+#define SETTLE_NS        UINT64_C(15000000000) /* leases copied for a child that died wait 10 s */
 
 uint64_t storm_counter(const struct storm *s, const char *name)
 {

@@ -164,8 +164,9 @@ int storm_report(struct storm *s)
 	missed = distribution(
 		&s->free_dead, "a consumer's death seen, until its leases are free", 10);
 	distribution(&s->free_killed, "its SIGKILL sent, until its leases are free", 0);
-	missed |= distribution(
-		&s->resume_wait, "new pool announced, until a waiting worker's next record", 100);
+	missed |= distribution(&s->resume_wait,
+		"new pool announced, until a waiting worker's next record",
+		s->opt.soak_s > 0 ? 0 : 100);
 	distribution(
 		&s->resume_late, "call of a worker that did not wait then, until its record", 0);
 	missed = all.wrong || all.held_wrong || all.lost || all.doubled || all.failed ||

@@ -29,6 +29,7 @@ struct storm_run {
 	uint64_t reconnect_cnt; /* as of the last look */
 	uint64_t asked_ns;      /* by hand: the call that met the end; 0 = none */
 	uint32_t slot;          /* for messages */
+	uint32_t steps_left;    /* of a child; 0 = no end */
 	int by_hand;            /* attaches anew by itself instead of leaving it to the library */
 };
 

@@ -27,6 +27,7 @@ struct storm_options {
 	const char *bin; /* directory of stoupd, stoup and the workers */
 	const char *store;
 	const char *pool;
+	const char *log;  /* of the daemon's messages, or NULL */
 	const char *size; /* of the pool, as stoupd takes it */
 	uint64_t seed;
 	uint32_t consumer_kills, daemon_kills;
@@ -134,8 +135,10 @@ void storm_fail(struct storm *s, const char *fmt, ...) __attribute__((format(pri
 void storm_sample(struct storm_samples *samples, uint64_t ns);
 int storm_pidfd(pid_t pid);
 void storm_signal(int pid_fd, int signo);
-/* Start a program of the bin directory; descriptor `fd` becomes its number 3 (-1: none). Its pid. */
-pid_t storm_spawn(const struct storm *s, const char *program, char *const argv[], int fd);
+/* Start a program of the bin directory; descriptor `fd` becomes its number 3 (-1: none), `log` (NULL: ours)
+ * its standard error. Its pid. */
+pid_t storm_spawn(
+	const struct storm *s, const char *program, char *const argv[], int fd, const char *log);
 
 /* ---- daemon.c --------------------------------------------------------------------------------- */
 

@@ -12,6 +12,7 @@
  *   --nice N               priority of the whole storm against others on the machine, -20 to 19 (0)
  *   --daemon-nice N        of the daemon alone
  *   --own-shm              nobody else uses this /dev/shm
+ *   --log FILE             where the daemon's own messages go
  *   --seed N               (random; printed)
  *
  * tests/storm.sh and tests/soak.sh make the store and call this. Exit status 1 on any violation.
@@ -19,6 +20,7 @@
 #include "storm/storm.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <sched.h>
@@ -91,7 +93,8 @@ void storm_signal(int pid_fd, int signo)
 	syscall(SYS_pidfd_send_signal, pid_fd, signo, NULL, 0);
 }
 
-pid_t storm_spawn(const struct storm *s, const char *program, char *const argv[], int fd)
+pid_t storm_spawn(
+	const struct storm *s, const char *program, char *const argv[], int fd, const char *log)
 {
 	posix_spawn_file_actions_t actions;
 	char path[512];
@@ -102,6 +105,9 @@ pid_t storm_spawn(const struct storm *s, const char *program, char *const argv[]
 	posix_spawn_file_actions_init(&actions);
 	if (fd >= 0)
 		posix_spawn_file_actions_adddup2(&actions, fd, 3);
+	if (log)
+		posix_spawn_file_actions_addopen(
+			&actions, 2, log, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	rc = posix_spawn(&pid, path, &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
 	if (rc != 0) {
@@ -133,6 +139,7 @@ static const struct option options[] = {
 	{"own-shm", no_argument, NULL, 'o'},
 	{"nice", required_argument, NULL, 'i'},
 	{"daemon-nice", required_argument, NULL, 'N'},
+	{"log", required_argument, NULL, 'l'},
 	{"seed", required_argument, NULL, 'S'},
 	{NULL, 0, NULL, 0},
 };
@@ -198,6 +205,9 @@ static int set_option(struct storm_options *opt, int which)
 		break;
 	case 'N':
 		opt->daemon_nice = (int)strtol(optarg, NULL, 10);
+		break;
+	case 'l':
+		opt->log = optarg;
 		break;
 	case 'o':
 		opt->own_shm = 1;

@@ -16,22 +16,28 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "shm/wire.h"
 #include "storm/record.h"
 #include "storm/scan.h"
 
-#define ATTACH_NS  UINT64_C(60000000000) /* longest time without a daemon */
-#define NAP_NS     200000
-#define FLOOD_CNT  100
-#define THREAD_CAP 3u
-#define VICTIM_NAP 400u /* microseconds, at most, between two steps of a victim */
+#define ATTACH_NS    UINT64_C(60000000000) /* longest time without a daemon */
+#define NAP_NS       200000
+#define FLOOD_CNT    100
+#define THREAD_CAP   3u
+#define FORK_PART    1500u /* one of so many steps of a soak is a fork */
+#define CHILD_STEPS  30u
+#define REFRESH_PART 8u
+#define VICTIM_NAP   400u /* microseconds, at most, between two steps of a victim */
 
 static void nap(uint64_t ns)
 {
@@ -56,7 +62,6 @@ static int attach_once(struct storm_run *run, struct stoup_error *err)
 	opt.timeout_ns = run->self ? UINT64_C(1000000) << storm_below(&run->random, 12)
 	                           : UINT64_C(50000) << storm_below(&run->random, 10);
 	opt.ahead_cnt = storm_below(&run->random, 4) == 0 ? UINT32_MAX : 0;
-	opt.flags = 0; /* XXX */
 	return stoup_attach(run->pool, &opt, &run->st, err);
 }
 
@@ -93,16 +98,83 @@ static void detach(struct storm_run *run)
 	run->st = NULL;
 }
 
-/* The daemon has ended: go on at the same places of the next one. */
+/* The daemon has ended: go on at the same places of the next one. Who attaches by hand can not know that
+ * a series is not the same any more, and begins it anew. */
 static int go_on(struct storm_run *run, struct storm_scan *scans, uint32_t cnt)
 {
-	for (uint32_t i = 0; i < cnt; i++)
+	for (uint32_t i = 0; i < cnt; i++) {
 		storm_scan_suspend(&scans[i]);
+		if (scans[i].series >= STORM_SHIFT_IDX) {
+			scans[i].edition = UINT32_MAX;
+			scans[i].next = 0;
+		}
+	}
 	if (!run->self)
 		return -EPIPE;
 	detach(run);
 	storm_add(&run->tally->reattaches, 1);
 	return attach(run);
+}
+
+/* ---- children --------------------------------------------------------------------------------- */
+
+static int job(struct storm_run *run, struct storm_scan *scans, uint32_t cnt);
+
+/* The scans of the parent are ours now, at the same places, with what they hold. */
+static void child(struct storm_run *run, struct storm_scan *scans, uint32_t cnt,
+	struct stoup_fork *fork_state)
+{
+	struct stoup_error err = {0};
+	int rc = stoup_fork_child(fork_state, &err);
+
+	run->self = NULL;
+	run->steps_left = CHILD_STEPS;
+	if (rc == 0) {
+		rc = job(run, scans, cnt);
+		if (rc != -EPIPE)
+			detach(run);
+		storm_add(&run->tally->children, 1);
+	} else if (rc != -EPIPE && rc != -ETIMEDOUT && rc != -ETIME && rc != -ESTALE &&
+		   rc != -ECONNREFUSED && rc != -ENOENT) {
+		storm_violation(
+			run, &run->tally->failed, 1, "stoup_fork_child: %d: %s", rc, err.text);
+	}
+	_exit(0);
+}
+
+/* Fork in the middle of a job; half of the children are killed, some before they come for their leases. */
+static void fork_off(struct storm_run *run, struct storm_scan *scans, uint32_t cnt)
+{
+	struct stoup_error err = {0};
+	struct stoup_fork fork_state;
+	int rc = stoup_fork_prepare(run->st, &fork_state, &err);
+	pid_t pid;
+
+	if (rc < 0) {
+		storm_add(&run->tally->waits, 1);
+		if (rc != -EPIPE && rc != -EUSERS && rc != -ETIMEDOUT && rc != -ETIME)
+			storm_violation(run, &run->tally->failed, 1, "stoup_fork_prepare: %d: %s",
+				rc, err.text);
+		return;
+	}
+	pid = fork();
+	if (pid == 0)
+		child(run, scans, cnt, &fork_state);
+	rc = stoup_fork_parent(&fork_state, pid > 0);
+	if (rc < 0)
+		storm_violation(run, &run->tally->failed, 1, "stoup_fork_parent: %d", rc);
+	if (pid > 0 && storm_below(&run->random, 2)) {
+		nap(1000 * storm_below(&run->random, 3000));
+		kill(pid, SIGKILL);
+	}
+}
+
+static void children_end(int flags)
+{
+	int status;
+
+	while (waitpid(-1, &status, flags) > 0)
+		;
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------- */
@@ -177,6 +249,11 @@ static int job(struct storm_run *run, struct storm_scan *scans, uint32_t cnt)
 		}
 		if (phase(run) != STORM_RUN)
 			rc = -ECANCELED;
+		if (run->steps_left && --run->steps_left == 0)
+			rc = -ECANCELED;
+		if (run->self && run->board->shift_cnt > 0 && rc == 0 && left > 0 &&
+			storm_below(&run->random, FORK_PART) == 0)
+			fork_off(run, scans, left);
 		if (!run->self && storm_below(&run->random, 2))
 			nap(1000 * storm_below(&run->random, VICTIM_NAP));
 	}
@@ -197,6 +274,22 @@ static int random_job(struct storm_run *run)
 	return job(run, scans, cnt);
 }
 
+/* Take what was ingested since. */
+static void refresh(struct storm_run *run)
+{
+	struct stoup_error err = {0};
+	int rc = stoup_refresh(run->st, &err);
+
+	if (rc > 0)
+		storm_add(&run->tally->refreshes, 1);
+	if (rc == -EPIPE && run->by_hand)
+		go_on(run, NULL, 0);
+	else if (rc == -ETIMEDOUT || rc == -ETIME)
+		storm_add(&run->tally->waits, 1);
+	else if (rc < 0)
+		storm_violation(run, &run->tally->failed, 1, "stoup_refresh: %d: %s", rc, err.text);
+}
+
 /* ---- workers ---------------------------------------------------------------------------------- */
 
 /* Reach the daemon of this moment, hold nothing, and wait for what is next. */
@@ -206,6 +299,7 @@ static void park(struct storm_run *run)
 	struct stoup_stats stats = {.struct_len = sizeof(stats)};
 	int rc;
 
+	children_end(0);
 	/* An attachment whose daemon ended unnoticed still has the memory of that one. */
 	do {
 		rc = open_all(&scan, 1);
@@ -236,9 +330,13 @@ static int worker(struct storm_run *run)
 			park(run);
 		else
 			random_job(run);
+		if (run->st && storm_below(&run->random, REFRESH_PART) == 0)
+			refresh(run);
 		if (!run->st)
 			return 1;
+		children_end(WNOHANG);
 	}
+	children_end(0);
 	detach(run);
 	return 0;
 }

@@ -31,25 +31,31 @@ static uint64_t life_ns(struct storm *s)
 	return storm_below(&s->random, 1000000 * cap_ms[storm_below(&s->random, 6)]);
 }
 
-static void spawn(struct storm *s, const char *kind, uint32_t slot, pid_t *ret_pid)
+static pid_t spawn(struct storm *s, int is_victim, int by_hand, uint32_t slot)
 {
-	char fd[] = "3", slot_text[16], seed[24], by_hand[] = "--by-hand", none[] = "--";
-	char *argv[] = {(char[]){"storm_worker"}, (char *)(uintptr_t)kind, none,
-		(char *)(uintptr_t)s->opt.pool, fd, slot_text, seed, NULL};
-	uint64_t random = storm_random(&s->random);
+	char fd[] = "3", slot_text[16], seed[24], by_hand_text[] = "--by-hand",
+	     victim[] = "--victim";
+	char program[] = "storm_worker", *argv[8] = {program};
+	int cnt = 1;
 
+	if (is_victim)
+		argv[cnt++] = victim;
+	if (by_hand)
+		argv[cnt++] = by_hand_text;
+	argv[cnt++] = (char *)(uintptr_t)s->opt.pool;
+	argv[cnt++] = fd;
+	argv[cnt++] = slot_text;
+	argv[cnt++] = seed;
 	snprintf(slot_text, sizeof(slot_text), "%u", slot);
-	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)random);
-	if (kind[2] == 'v' && random % 2)
-		argv[2] = by_hand;
-	*ret_pid = storm_spawn(s, "storm_worker", argv, s->board_fd);
+	snprintf(seed, sizeof(seed), "%llu", (unsigned long long)storm_random(&s->random));
+	return storm_spawn(s, program, argv, s->board_fd, NULL);
 }
 
 void storm_victim_start(struct storm *s, struct storm_victim *v)
 {
 	uint32_t slot = (uint32_t)(v - s->victims);
 
-	spawn(s, "--victim", slot, &v->pid);
+	v->pid = spawn(s, 1, (int)storm_below(&s->random, 2), slot);
 	v->pid_fd = storm_pidfd(v->pid);
 	v->state = STORM_RUNNING;
 	v->awaited = storm_below(&s->random, EARLY_PART) != 0;
@@ -61,7 +67,7 @@ void storm_worker_start(struct storm *s, uint32_t idx)
 {
 	struct storm_process *w = &s->workers[idx];
 
-	spawn(s, idx < s->opt.by_hand_cnt ? "--by-hand" : "--", idx, &w->pid);
+	w->pid = spawn(s, 0, idx < s->opt.by_hand_cnt, idx);
 	w->pid_fd = storm_pidfd(w->pid);
 	atomic_store(&s->board->workers[idx].progress_ns, storm_clock());
 }
