@@ -134,7 +134,7 @@ static size_t change(struct fuzz_in *in, void *msg, size_t len, size_t cap)
 /* Send with up to 40 descriptors, which the daemon does not want. */
 static void say(struct fuzz_in *in, const struct steps_peer *peer, const void *msg, size_t len)
 {
-	int fds[STOUP_WIRE_FD_CAP], fd = -1;
+	int fds[STOUP_WIRE_FD_CAP] = {0}, fd = -1;
 	uint32_t cnt = 0;
 	uint8_t want = fuzz_u8(in);
 
@@ -166,7 +166,7 @@ static void hold(struct fuzz_in *in, const struct steps_peer *peer)
 			&peer->page->cells[i], stoup_word(steps_daemon->buffers[idx].gen, idx));
 }
 
-static void say_message(struct fuzz_in *in, const struct steps_peer *peer, uint8_t which)
+static void say_message(struct fuzz_in *in, const struct steps_peer *peer, unsigned which)
 {
 	union {
 		struct stoup_wire_hello hello;
@@ -215,7 +215,7 @@ static void step(struct fuzz_in *in)
 	} else if (peer->sock_fd < 0) {
 		peer->sock_fd = steps_connect();
 	} else if (what < 10) {
-		say_message(in, peer, what < 6 ? 0 : (what - 5) % 4);
+		say_message(in, peer, what < 6 ? 0 : (what - 5u) % 4);
 	} else if (what == 10) {
 		receive(peer);
 	} else if (what == 11) {

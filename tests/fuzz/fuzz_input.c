@@ -45,7 +45,7 @@ static void zstd_frame(
 	size_t got;
 
 	if (kind & 1) {
-		head[0] |= kind >> 4;
+		head[0] = (uint8_t)(head[0] | (kind >> 4 & 15));
 		bytes_add(file, head, sizeof(head));
 		bytes_add(file, payload, len);
 		return;

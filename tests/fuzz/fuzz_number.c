@@ -17,7 +17,7 @@
 
 #define TEXT_CAP 4096
 
-typedef __int128 wide;
+__extension__ typedef __int128 wide;
 
 /* ---- decimals --------------------------------------------------------------------------------- */
 

@@ -174,7 +174,7 @@ static uint64_t any_word(struct fuzz_in *in)
 
 static void hostile_bytes(struct fuzz_in *in)
 {
-	uint32_t off = fuzz_u16(in) % hostile.page_len;
+	size_t off = fuzz_u16(in) % hostile.page_len;
 	const uint8_t *bytes;
 	size_t len = fuzz_take(in, fuzz_u8(in), &bytes);
 

@@ -373,7 +373,8 @@ static void start(void)
 	setenv("XDG_RUNTIME_DIR", dir, 1);
 	snprintf(path, sizeof(path), "%s/stoup", dir);
 	MUST(mkdir(path, 0700) == 0);
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s.sock", path, pool);
+	MUST(snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s.sock", path, pool) <
+		(int)sizeof(addr.sun_path));
 	listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	MUST(bind(listen_fd, (struct sockaddr *)&addr, sizeof(addr)) == 0);
 	MUST(listen(listen_fd, 4) == 0 && sem_init(&served, 0, 0) == 0);

@@ -83,11 +83,12 @@ static uint32_t date_of(uint32_t day)
 	static const uint32_t lens[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
 	uint32_t year = 1970, month = 0;
 
-	for (;; day -= 365 + (year % 4 == 0), year++)
-		if (day < 365u + (year % 4 == 0))
-			break;
-	while (day >= lens[month] + (month == 1 && year % 4 == 0)) {
-		day -= lens[month] + (month == 1 && year % 4 == 0);
+	for (uint32_t len = 365; day >= len; len = year % 4 ? 365 : 366) {
+		day -= len;
+		year++;
+	}
+	for (uint32_t len = 31; day >= len; len = month == 1 && year % 4 == 0 ? 29 : lens[month]) {
+		day -= len;
 		month++;
 	}
 	return year * 10000 + (month + 1) * 100 + day + 1;

@@ -6,7 +6,7 @@
  * Each input is handed over in a heap buffer of exactly its length, so that the address sanitizer
  * sees a read of one byte too many. Beside the file itself, every prefix of a small one is tried
  * and every single byte of it flipped: the cheap mutations that find most missing length checks. A slow
- * target is built with a cap of 0 and does without.
+ * target does without: usage: fuzz_NAME CORPUS [--as-is].
  *
  * Invariant: a corpus that is empty or absent is a failure, never a pass.
  */
@@ -19,9 +19,7 @@
 #include <sys/stat.h>
 
 #define REPLAY_FILE_CAP   (64u << 20) /* bytes: a corpus holds small files */
-#ifndef REPLAY_MUTATE_CAP
-#define REPLAY_MUTATE_CAP 4096u /* bytes: up to here all prefixes and byte flips are tried */
-#endif
+#define REPLAY_MUTATE_CAP 4096u       /* bytes: up to here all prefixes and byte flips are tried */
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len);
 
@@ -52,7 +50,7 @@ static int replay_mutations(uint8_t *bytes, size_t len)
 	return rc;
 }
 
-static int replay_file(const char *path)
+static int replay_file(const char *path, int as_is)
 {
 	int rc = -EIO;
 	uint8_t *bytes = NULL;
@@ -67,7 +65,7 @@ static int replay_file(const char *path)
 	if (!bytes || fread(bytes, 1, (size_t)st.st_size, file) != (size_t)st.st_size)
 		goto out_free;
 	rc = replay_exact(bytes, (size_t)st.st_size);
-	if (!rc && (size_t)st.st_size < REPLAY_MUTATE_CAP)
+	if (!rc && !as_is && (size_t)st.st_size <= REPLAY_MUTATE_CAP)
 		rc = replay_mutations(bytes, (size_t)st.st_size);
 out_free:
 	free(bytes);
@@ -81,11 +79,12 @@ int main(int argc, char **argv)
 	unsigned file_cnt = 0;
 	char path[4096];
 	struct dirent *entry;
-	DIR *dir = argc == 2 ? opendir(argv[1]) : NULL;
+	int as_is = argc == 3 && strcmp(argv[2], "--as-is") == 0;
+	DIR *dir = argc == 2 || as_is ? opendir(argv[1]) : NULL;
 
 	if (!dir) {
 		fprintf(stderr, "%s: cannot open the corpus directory %s\n", argv[0],
-			argc == 2 ? argv[1] : "(none given)");
+			argc > 1 ? argv[1] : "(none given)");
 		return 1;
 	}
 	while ((entry = readdir(dir))) {
@@ -94,7 +93,7 @@ int main(int argc, char **argv)
 
 		if (entry->d_name[0] == '.' || len < 0 || (size_t)len >= sizeof(path))
 			continue;
-		rc = replay_file(path);
+		rc = replay_file(path, as_is);
 		if (rc) {
 			fprintf(stderr, "%s: %s\n", path, strerror(-rc));
 			closedir(dir);
