@@ -41,7 +41,7 @@ static const char *const codecs[BLOCK_CNT] = {"none", "lz4", "none", "zstd", "no
 /* Where the search for a place begins: the second block lies across 4 GiB. */
 static const uint64_t places[BLOCK_CNT] = {0, 4 * GIB - 1024, 0, 0, 0, 4 * GIB + (GIB >> 2)};
 
-static void die(const char *what, int64_t rc)
+static _Noreturn void die(const char *what, int64_t rc)
 {
 	fprintf(stderr, "%s: %s\n", what, strerror((int)-rc));
 	exit(1);
