@@ -51,10 +51,11 @@ START_TEST(everything_that_waits_is_closed_before_the_end)
 	int fds[64][2];
 
 	ck_assert_int_eq(stoup_chores_create(1, DAEMON_PID, &chores), 0);
-	for (int i = 0; i < 64; i++) {
+	/* All of them first: a number that was closed must not be given out again. */
+	for (int i = 0; i < 64; i++)
 		pair(fds[i]);
+	for (int i = 0; i < 64; i++)
 		stoup_chores_close(chores, fds[i][0]);
-	}
 	stoup_chores_destroy(chores);
 	for (int i = 0; i < 64; i++) {
 		ck_assert_int_eq(close(fds[i][0]), -1);
