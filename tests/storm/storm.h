@@ -114,6 +114,7 @@ struct storm {
 	uint64_t bytes_left;
 	uint32_t violations;
 	uint64_t shmem_before;
+	double busy_before_s;
 	struct storm_samples free_dead, free_killed; /* until a dead consumer's entry is free */
 	struct storm_samples resume_wait, resume_late;
 	/* the soak */
@@ -179,6 +180,7 @@ void storm_look_process(pid_t pid, uint32_t *ret_fd_cnt, uint32_t *ret_map_cnt);
 /* Bytes of the pool that are in extents or free: all of it, when nothing is under way. */
 uint64_t storm_pool_bytes(const struct storm *s);
 uint64_t storm_shmem(void);    /* of the machine, bytes */
+double storm_busy_s(void);     /* processor seconds of the machine, since boot */
 uint64_t storm_shm_used(void); /* of /dev/shm, bytes */
 uint32_t storm_shm_names(const struct storm *s);
 void storm_look_parked(struct storm *s);

@@ -339,6 +339,7 @@ int main(int argc, char **argv)
 	s.random = s.opt.seed;
 	s.begin_ns = s.now_ns = storm_clock();
 	s.shmem_before = storm_shmem();
+	s.busy_before_s = storm_busy_s();
 	/* What victims leave behind becomes ours, and must have ended at the end. The measuring process
 	 * should not wait for those that it measures; they run at the usual priority. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
