@@ -11,7 +11,8 @@ STOUP_BUILD_ROOT=
 STOUP_BUILD_TEMPORARY=
 
 stoup_package_installed() {
-	[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null || true)" = installed ]
+	# One line for each architecture that has it.
+	dpkg-query -W -f='${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed
 }
 
 stoup_packages() {
