@@ -162,7 +162,7 @@ int stoup_explain_request(struct stoup_session *ses, const struct stoup_snapshot
 			"'%s' (one process may have %u): call again, read with fewer threads, or "
 			"start stoupd with more --requests (at most %u)",
 			block_idx, tail(volume_path(vol), 40), ses->pool, ses->request_cap,
-			ses->request_cap);
+			STOUP_SLOT_CNT);
 	case -ESTALE:
 		return stoup_error_set(err, -ESTALE,
 			"the snapshot of this cursor is so old that volume %s of it is no longer "
