@@ -125,9 +125,8 @@ static int passes(int rc, int ending, uint64_t begin_ns)
 }
 
 /* Connect; else, with the start lock, start the daemon and connect; until the deadline. */
-static int join(const struct stoup_spawn *how, int lock_fd, const char *lock_path,
-	const struct stoup_options *opt, uint64_t deadline_ns, struct stoup **ret,
-	struct stoup_error *err)
+static int join(struct stoup *st, const struct stoup_spawn *how, int lock_fd, const char *lock_path,
+	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
 {
 	uint64_t begin_ns = stoup_client_now();
 	int rc, locked = 0, ending = 0, started_cnt = 0;
@@ -135,12 +134,13 @@ static int join(const struct stoup_spawn *how, int lock_fd, const char *lock_pat
 	long nap_ns = NAP_FIRST_NS;
 
 	for (;;) {
-		rc = stoup_client_connect(how->pool, 0, opt, deadline_ns, ret, err);
+		rc = stoup_session_connect(st, how->pool, 0, deadline_ns, ret, err);
 		if (!nobody(rc))
 			return rc;
 		if (stoup_client_now() >= deadline_ns)
 			return stoup_error_set(err, -ETIMEDOUT, "not attached within %.1f s: %s",
-				(double)opt->timeout_ns / 1e9, why.text[0] ? why.text : err->text);
+				(double)(deadline_ns - begin_ns) / 1e9,
+				why.text[0] ? why.text : err->text);
 		ending |= rc != -ENOENT;
 		rc = locked ? 0 : lock_try(lock_fd, lock_path, &last);
 		if (rc == 0) {
@@ -164,15 +164,16 @@ static int join(const struct stoup_spawn *how, int lock_fd, const char *lock_pat
 	}
 }
 
-int stoup_auto_attach(const char *path, const struct stoup_options *opt, uint64_t deadline_ns,
-	struct stoup **ret, struct stoup_error *err)
+int stoup_auto_attach(
+	struct stoup *st, uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
 {
 	char dir[256], pool[STOUP_POOL_NAME_CAP], lock_path[384], log_path[384], real[PATH_MAX];
 	struct stoup_error found = {0};
 	struct stoup_spawn how;
 	int rc, lock_fd;
 
-	rc = stoup_auto_name(path, pool, sizeof(pool), real, err);
+	/* Anew each time: another directory may have taken the store's place. */
+	rc = stoup_auto_name(st->target, pool, sizeof(pool), real, err);
 	if (rc == 0)
 		rc = private_dir(dir, sizeof(dir), err);
 	if (rc < 0)
@@ -180,19 +181,19 @@ int stoup_auto_attach(const char *path, const struct stoup_options *opt, uint64_
 	snprintf(lock_path, sizeof(lock_path), "%s/%s.start", dir, pool);
 	snprintf(log_path, sizeof(log_path), "%s/%s.log", dir, pool);
 	how = (struct stoup_spawn){
-		.daemon = opt->daemon,
+		.daemon = st->opt.daemon,
 		.store_path = real,
 		.pool = pool,
 		.log_path = log_path,
-		.pool_len = opt->pool_len,
+		.pool_len = st->opt.pool_len,
 	};
-	rc = stoup_client_connect(pool, 0, opt, deadline_ns, ret, &found);
+	rc = stoup_session_connect(st, pool, 0, deadline_ns, ret, &found);
 	if (!nobody(rc))
 		return rc < 0 ? stoup_error_set(err, rc, "%s", found.text) : 0;
 	lock_fd = lock_open(lock_path, err);
 	if (lock_fd < 0)
 		return lock_fd;
-	rc = join(&how, lock_fd, lock_path, opt, deadline_ns, ret, &found);
+	rc = join(st, &how, lock_fd, lock_path, deadline_ns, ret, &found);
 	close(lock_fd);
 	return rc < 0 ? stoup_error_set(err, rc, "%s", found.text) : 0;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cells.c - which lease cell a cursor uses, what it may hold, and leases that outlive a cursor's
- * step.
+/* cells.c - which lease cell a cursor uses, and what it may hold.
  *
  *      cursor:  hand [c0 c1 .. c15]  --each hit takes the next cell, round robin-->  no lock
  *      few cells free, or half of the share reserved by hands:  shared cells, under the mutex
@@ -26,76 +25,73 @@
 /* ---- the free list (under the mutex) --------------------------------------------------------- */
 
 /* Oldest first: never used ones, then those idle for longest. */
-static uint32_t cell_take(struct stoup *st)
+static uint32_t cell_take(struct stoup_session *ses)
 {
-	uint32_t idx = st->free_first;
+	uint32_t idx = ses->free_first;
 
 	if (idx == STOUP_CELL_NONE)
 		return idx;
-	st->free_first = st->cells[idx].next;
-	if (st->free_first == STOUP_CELL_NONE)
-		st->free_last = STOUP_CELL_NONE;
-	atomic_fetch_sub_explicit(&st->free_cnt, 1, memory_order_relaxed);
-	stoup_lease_cell_reach(st->page, idx);
+	ses->free_first = ses->cells[idx].next;
+	if (ses->free_first == STOUP_CELL_NONE)
+		ses->free_last = STOUP_CELL_NONE;
+	atomic_fetch_sub_explicit(&ses->free_cnt, 1, memory_order_relaxed);
+	stoup_lease_cell_reach(ses->page, idx);
 	return idx;
 }
 
-static void cell_give(struct stoup *st, uint32_t idx)
+static void cell_give(struct stoup_session *ses, uint32_t idx)
 {
-	st->cells[idx].next = STOUP_CELL_NONE;
-	if (st->free_last == STOUP_CELL_NONE)
-		st->free_first = idx;
+	ses->cells[idx].next = STOUP_CELL_NONE;
+	if (ses->free_last == STOUP_CELL_NONE)
+		ses->free_first = idx;
 	else
-		st->cells[st->free_last].next = idx;
-	st->free_last = idx;
-	atomic_fetch_add_explicit(&st->free_cnt, 1, memory_order_relaxed);
+		ses->cells[ses->free_last].next = idx;
+	ses->free_last = idx;
+	atomic_fetch_add_explicit(&ses->free_cnt, 1, memory_order_relaxed);
 }
 
-int stoup_cells_init(struct stoup *st, struct stoup_error *err)
+int stoup_cells_init(struct stoup_session *ses, struct stoup_error *err)
 {
 	void *cells;
 
-	if (posix_memalign(&cells, 64, (size_t)st->cell_cap * sizeof(struct stoup_cell)) != 0)
-		return stoup_error_set(err, -ENOMEM, "no memory for %u lease cells", st->cell_cap);
-	memset(cells, 0, (size_t)st->cell_cap * sizeof(struct stoup_cell));
-	st->cells = cells;
-	st->free_first = st->free_last = STOUP_CELL_NONE;
+	if (posix_memalign(&cells, 64, (size_t)ses->cell_cap * sizeof(struct stoup_cell)) != 0)
+		return stoup_error_set(err, -ENOMEM, "no memory for %u lease cells", ses->cell_cap);
+	memset(cells, 0, (size_t)ses->cell_cap * sizeof(struct stoup_cell));
+	ses->cells = cells;
+	ses->free_first = ses->free_last = STOUP_CELL_NONE;
 	for (uint32_t i = 0; i < STOUP_BUCKET_CNT; i++)
-		st->buckets[i] = STOUP_CELL_NONE;
-	for (uint32_t i = 0; i < st->cell_cap; i++)
-		cell_give(st, i);
-	st->hold_free = STOUP_CELL_NONE;
+		ses->buckets[i] = STOUP_CELL_NONE;
+	for (uint32_t i = 0; i < ses->cell_cap; i++)
+		cell_give(ses, i);
 	return 0;
 }
 
-void stoup_cells_fini(struct stoup *st)
+void stoup_cells_fini(struct stoup_session *ses)
 {
-	free(st->cells);
-	free(st->holds);
-	st->cells = NULL;
-	st->holds = NULL;
+	free(ses->cells);
+	ses->cells = NULL;
 }
 
 /* ---- shared cells (under the mutex) ---------------------------------------------------------- */
 
-static uint32_t *bucket_of(struct stoup *st, uint64_t word)
+static uint32_t *bucket_of(struct stoup_session *ses, uint64_t word)
 {
-	return &st->buckets[(word ^ word >> STOUP_WORD_IDX_BITS) % STOUP_BUCKET_CNT];
+	return &ses->buckets[(word ^ word >> STOUP_WORD_IDX_BITS) % STOUP_BUCKET_CNT];
 }
 
-static uint32_t shared_find(struct stoup *st, uint64_t word)
+static uint32_t shared_find(struct stoup_session *ses, uint64_t word)
 {
-	uint32_t idx = *bucket_of(st, word);
+	uint32_t idx = *bucket_of(ses, word);
 
-	while (idx != STOUP_CELL_NONE && st->cells[idx].word != word)
-		idx = st->cells[idx].next;
+	while (idx != STOUP_CELL_NONE && ses->cells[idx].word != word)
+		idx = ses->cells[idx].next;
 	return idx;
 }
 
-static void shared_insert(struct stoup *st, uint32_t idx, uint32_t refs)
+static void shared_insert(struct stoup_session *ses, uint32_t idx, uint32_t refs)
 {
-	struct stoup_cell *cell = &st->cells[idx];
-	uint32_t *bucket = bucket_of(st, cell->word);
+	struct stoup_cell *cell = &ses->cells[idx];
+	uint32_t *bucket = bucket_of(ses, cell->word);
 
 	cell->shared = 1;
 	cell->refs = refs;
@@ -110,105 +106,123 @@ static void use_next(struct stoup_cell *cell)
 	atomic_store_explicit(&cell->use, use + 1, memory_order_relaxed);
 }
 
-/* One reference less; the last one ends the lease. Returns 1 when the doorbell must ring. */
-static int shared_drop(struct stoup *st, uint32_t idx)
+int stoup_cell_drop(struct stoup_session *ses, uint32_t idx)
 {
-	struct stoup_cell *cell = &st->cells[idx];
-	uint32_t *at = bucket_of(st, cell->word);
+	struct stoup_cell *cell = &ses->cells[idx];
+	uint32_t *at = bucket_of(ses, cell->word);
 	int ring;
 
 	if (--cell->refs > 0)
 		return 0;
 	while (*at != idx)
-		at = &st->cells[*at].next;
+		at = &ses->cells[*at].next;
 	*at = cell->next;
 	cell->shared = 0;
 	use_next(cell);
-	st->shared_bytes -= cell->bytes;
-	ring = stoup_lease_release(&st->page->cells[idx], cell->word, &st->control->starving);
-	cell_give(st, idx);
+	ses->shared_bytes -= cell->bytes;
+	ring = stoup_lease_release(&ses->page->cells[idx], cell->word, &ses->control->starving);
+	cell_give(ses, idx);
 	return ring;
 }
 
-static int over_quota(const struct stoup *st, uint64_t bytes, struct stoup_error *err)
+static int over_quota(struct stoup_session *ses, uint64_t bytes, struct stoup_error *err)
 {
-	uint64_t held = st->reserved_bytes + st->shared_bytes;
+	uint64_t held = ses->reserved_bytes + ses->shared_bytes;
 
 	/* One lease is always possible, whatever its length. */
-	if (held == 0 || held + bytes <= st->lease_bytes_cap)
+	if (held == 0 || held + bytes <= ses->lease_bytes_cap)
 		return 0;
+	atomic_fetch_add_explicit(&ses->page->bytes_refused_cnt, 1, memory_order_relaxed);
 	return stoup_error_set(err, -EDQUOT,
 		"this process holds %llu of the %llu bytes that pool '%s' lets one consumer lease, "
 		"and needs "
 		"%llu more: release leases, close cursors, or start stoupd with a larger --size or "
 		"--lease-bytes",
-		(unsigned long long)held, (unsigned long long)st->lease_bytes_cap, st->pool,
+		(unsigned long long)held, (unsigned long long)ses->lease_bytes_cap, ses->pool,
 		(unsigned long long)bytes);
 }
 
 /* A free cell for a shared lease, its bytes counted. */
-static int shared_take(struct stoup *st, uint64_t bytes, uint32_t *ret, struct stoup_error *err)
+static int shared_take(
+	struct stoup_session *ses, uint64_t bytes, uint32_t *ret, struct stoup_error *err)
 {
-	int rc = over_quota(st, bytes, err);
+	int rc = over_quota(ses, bytes, err);
 	uint32_t idx;
 
 	if (rc < 0)
 		return rc;
-	idx = cell_take(st);
-	if (idx == STOUP_CELL_NONE)
+	idx = cell_take(ses);
+	if (idx == STOUP_CELL_NONE) {
+		atomic_fetch_add_explicit(&ses->page->cells_refused_cnt, 1, memory_order_relaxed);
 		return stoup_error_set(err, -EMFILE,
-			"all %u lease cells of this process are in use: release leases or close "
-			"cursors",
-			st->cell_cap);
-	st->cells[idx].bytes = bytes;
-	st->shared_bytes += bytes;
+			"all %u lease cells of this process are in use: release leases, close "
+			"cursors, or start stoupd with more --cells (at most %u)",
+			ses->cell_cap, STOUP_CELL_CAP);
+	}
+	ses->cells[idx].bytes = bytes;
+	ses->shared_bytes += bytes;
 	*ret = idx;
 	return 0;
 }
 
-static void shared_untake(struct stoup *st, uint32_t idx)
+static void shared_untake(struct stoup_session *ses, uint32_t idx)
 {
-	st->shared_bytes -= st->cells[idx].bytes;
-	cell_give(st, idx);
+	ses->shared_bytes -= ses->cells[idx].bytes;
+	cell_give(ses, idx);
 }
 
 /* Cell idx leases `word`: make it shared, or count on the cell that has the word already. Returns
  * the cell that counts. */
-static uint32_t shared_settle(struct stoup *st, uint32_t idx, uint64_t word)
+static uint32_t shared_settle(struct stoup_session *ses, uint32_t idx, uint64_t word)
 {
-	uint32_t other = shared_find(st, word);
+	uint32_t other = shared_find(ses, word);
 
 	if (other == STOUP_CELL_NONE) {
-		st->cells[idx].word = word;
-		use_next(&st->cells[idx]);
-		shared_insert(st, idx, 1);
+		ses->cells[idx].word = word;
+		use_next(&ses->cells[idx]);
+		shared_insert(ses, idx, 1);
 		return idx;
 	}
-	st->cells[other].refs++;
-	if (stoup_lease_release(&st->page->cells[idx], word, &st->control->starving))
-		stoup_wait_ring(st);
-	shared_untake(st, idx);
+	ses->cells[other].refs++;
+	if (stoup_lease_release(&ses->page->cells[idx], word, &ses->control->starving))
+		stoup_wait_ring(ses);
+	shared_untake(ses, idx);
 	return other;
 }
 
 /* ---- hands ----------------------------------------------------------------------------------- */
 
-static void hand_empty(struct stoup *st, struct stoup_hand *hand)
+/* A cell of the hand is still leased although its grip is gone: in the child of a fork, whose parent's
+ * thread was just taking it. Nobody else knows of it. */
+static void stray_release(struct stoup_session *ses, uint32_t idx)
 {
-	for (uint32_t i = 0; i < hand->cnt; i++)
-		cell_give(st, hand->cells[i]);
+	struct stoup_cell *cell = &ses->cells[idx];
+
+	if (!(atomic_load_explicit(&cell->use, memory_order_relaxed) & 1) || cell->shared)
+		return;
+	use_next(cell);
+	if (ses->page)
+		stoup_lease_release(&ses->page->cells[idx], cell->word, &ses->control->starving);
+}
+
+static void hand_empty(struct stoup_session *ses, struct stoup_hand *hand)
+{
+	for (uint32_t i = 0; i < hand->cnt; i++) {
+		stray_release(ses, hand->cells[i]);
+		cell_give(ses, hand->cells[i]);
+	}
 	hand->cnt = hand->at = 0;
-	st->reserved_bytes -= hand->reserved;
+	ses->reserved_bytes -= hand->reserved;
 	hand->reserved = 0;
 }
 
-void stoup_hand_fini(struct stoup *st, struct stoup_hand *hand)
+void stoup_hand_fini(struct stoup_session *ses, struct stoup_hand *hand)
 {
 	if (hand->cnt == 0 && hand->reserved == 0)
 		return;
-	pthread_mutex_lock(&st->mutex);
-	hand_empty(st, hand);
-	pthread_mutex_unlock(&st->mutex);
+	pthread_mutex_lock(&ses->client->mutex);
+	hand_empty(ses, hand);
+	pthread_mutex_unlock(&ses->client->mutex);
 }
 
 /* A cell of the hand became shared: it leaves the hand. */
@@ -224,60 +238,60 @@ static void hand_drop(struct stoup_hand *hand, uint32_t idx)
 	}
 }
 
-static int cells_plenty(const struct stoup *st)
+static int cells_plenty(const struct stoup_session *ses)
 {
-	return atomic_load_explicit(&st->free_cnt, memory_order_relaxed) > st->cell_cap / 4;
+	return atomic_load_explicit(&ses->free_cnt, memory_order_relaxed) > ses->cell_cap / 4;
 }
 
 /* Grow the hand: one cell for the many cursors over one block, then a line of cells at a time. */
-static void hand_grow(struct stoup *st, struct stoup_hand *hand)
+static void hand_grow(struct stoup_session *ses, struct stoup_hand *hand)
 {
 	uint32_t want = hand->cnt == 0 ? 1 : hand->cnt < 8 ? 8 : STOUP_HAND_CAP;
 
-	while (hand->cnt < want && cells_plenty(st))
-		hand->cells[hand->cnt++] = cell_take(st);
+	while (hand->cnt < want && cells_plenty(ses))
+		hand->cells[hand->cnt++] = cell_take(ses);
 }
 
 /* May the hand count `bytes` as its reservation? Hands stay within half of the share. */
-static int hand_reserve(struct stoup *st, struct stoup_hand *hand, uint64_t bytes)
+static int hand_reserve(struct stoup_session *ses, struct stoup_hand *hand, uint64_t bytes)
 {
-	uint64_t others = st->reserved_bytes - hand->reserved;
+	uint64_t others = ses->reserved_bytes - hand->reserved;
 
 	if (bytes <= hand->reserved)
 		return 1;
-	if (others + bytes > st->lease_bytes_cap / 2 ||
-		others + bytes + st->shared_bytes > st->lease_bytes_cap)
+	if (others + bytes > ses->lease_bytes_cap / 2 ||
+		others + bytes + ses->shared_bytes > ses->lease_bytes_cap)
 		return 0;
-	st->reserved_bytes = others + bytes;
+	ses->reserved_bytes = others + bytes;
 	hand->reserved = bytes;
 	return 1;
 }
 
-static int hand_prepare(struct stoup *st, struct stoup_hand *hand, uint64_t bytes)
+static int hand_prepare(struct stoup_session *ses, struct stoup_hand *hand, uint64_t bytes)
 {
 	int ready;
 
-	pthread_mutex_lock(&st->mutex);
+	pthread_mutex_lock(&ses->client->mutex);
 	if (hand->at == hand->cnt)
-		hand_grow(st, hand);
+		hand_grow(ses, hand);
 	if (hand->at == hand->cnt)
 		hand->at = 0;
-	ready = hand->cnt > 0 && hand_reserve(st, hand, bytes);
+	ready = hand->cnt > 0 && hand_reserve(ses, hand, bytes);
 	if (!ready)
-		hand_empty(st, hand);
-	pthread_mutex_unlock(&st->mutex);
+		hand_empty(ses, hand);
+	pthread_mutex_unlock(&ses->client->mutex);
 	return ready;
 }
 
 /* 1: the cell hand->cells[hand->at] may lease `bytes`. 0: use a shared cell. */
-static inline int hand_ready(struct stoup *st, struct stoup_hand *hand, uint64_t bytes)
+static inline int hand_ready(struct stoup_session *ses, struct stoup_hand *hand, uint64_t bytes)
 {
 	if (bytes > hand->reserved)
-		return hand_prepare(st, hand, bytes);
+		return hand_prepare(ses, hand, bytes);
 	if (hand->at < hand->cnt)
 		return 1;
-	if (hand->cnt == 0 || (hand->cnt < STOUP_HAND_CAP && cells_plenty(st)))
-		return hand_prepare(st, hand, bytes);
+	if (hand->cnt == 0 || (hand->cnt < STOUP_HAND_CAP && cells_plenty(ses)))
+		return hand_prepare(ses, hand, bytes);
 	hand->at = 0;
 	return 1;
 }
@@ -293,7 +307,7 @@ static inline uint64_t block_bytes(const struct stoup_snapshot_volume *vol, uint
 
 /* The cell leases grip->word: find the bytes. The daemon's table is checked like any input; what
  * does not fit is given back. */
-static int grip_place(struct stoup *st, struct stoup_hand *hand,
+static int grip_place(struct stoup_session *ses, struct stoup_hand *hand,
 	const struct stoup_snapshot_volume *vol, uint32_t block_idx, struct stoup_grip *grip,
 	struct stoup_error *err)
 {
@@ -301,28 +315,28 @@ static int grip_place(struct stoup *st, struct stoup_hand *hand,
 		 len = 0;
 	uint64_t off = 0;
 
-	if (idx < st->control->buffer_cap) {
-		off = atomic_load_explicit(&st->buffers[idx].off, memory_order_relaxed);
-		len = atomic_load_explicit(&st->buffers[idx].len, memory_order_relaxed);
+	if (idx < ses->control->buffer_cap) {
+		off = atomic_load_explicit(&ses->buffers[idx].off, memory_order_relaxed);
+		len = atomic_load_explicit(&ses->buffers[idx].len, memory_order_relaxed);
 	}
-	if (len != raw_len || off > st->data_region.len || len > st->data_region.len - off) {
-		stoup_grip_release(st, hand, grip);
+	if (len != raw_len || off > ses->data_region.len || len > ses->data_region.len - off) {
+		stoup_grip_release(ses, hand, grip);
 		return stoup_error_set(err, -EPROTO,
 			"the daemon of pool '%s' granted block %u of volume %u in buffer %u "
 			"(offset %llu, %u "
 			"bytes), which does not fit its %u bytes: restart the daemon",
-			st->pool, block_idx, vol->catalog->volume_idx, idx, (unsigned long long)off,
-			len, raw_len);
+			ses->pool, block_idx, vol->catalog->volume_idx, idx,
+			(unsigned long long)off, len, raw_len);
 	}
-	grip->base = (const uint8_t *)st->data_region.base + off;
+	grip->base = (const uint8_t *)ses->data_region.base + off;
 	grip->raw_len = raw_len;
 	return 1;
 }
 
-static void grip_private(
-	struct stoup *st, uint32_t idx, uint64_t word, uint64_t bytes, struct stoup_grip *grip)
+static void grip_private(struct stoup_session *ses, uint32_t idx, uint64_t word, uint64_t bytes,
+	struct stoup_grip *grip)
 {
-	struct stoup_cell *cell = &st->cells[idx];
+	struct stoup_cell *cell = &ses->cells[idx];
 
 	cell->word = word;
 	cell->bytes = bytes;
@@ -332,15 +346,15 @@ static void grip_private(
 	grip->use = atomic_load_explicit(&cell->use, memory_order_relaxed);
 }
 
-static void grip_shared(struct stoup *st, uint32_t idx, struct stoup_grip *grip)
+static void grip_shared(struct stoup_session *ses, uint32_t idx, struct stoup_grip *grip)
 {
 	grip->cell_idx = idx;
-	grip->word = st->cells[idx].word;
-	grip->use = atomic_load_explicit(&st->cells[idx].use, memory_order_relaxed);
+	grip->word = ses->cells[idx].word;
+	grip->use = atomic_load_explicit(&ses->cells[idx].use, memory_order_relaxed);
 }
 
 /* Under the mutex: 1 leased, 0 miss, or an error. */
-static int shared_hit(struct stoup *st, const _Atomic uint64_t *residency, uint64_t bytes,
+static int shared_hit(struct stoup_session *ses, const _Atomic uint64_t *residency, uint64_t bytes,
 	struct stoup_grip *grip, struct stoup_error *err)
 {
 	/* A word that one of our cells leases cannot be evicted: joining it needs no exchange. */
@@ -350,25 +364,25 @@ static int shared_hit(struct stoup *st, const _Atomic uint64_t *residency, uint6
 
 	if (word == 0)
 		return 0;
-	idx = shared_find(st, word);
+	idx = shared_find(ses, word);
 	if (idx != STOUP_CELL_NONE) {
-		st->cells[idx].refs++;
-		grip_shared(st, idx, grip);
+		ses->cells[idx].refs++;
+		grip_shared(ses, idx, grip);
 		return 1;
 	}
-	rc = shared_take(st, bytes, &idx, err);
+	rc = shared_take(ses, bytes, &idx, err);
 	if (rc < 0)
 		return rc;
-	word = stoup_lease_acquire(residency, &st->page->cells[idx]);
+	word = stoup_lease_acquire(residency, &ses->page->cells[idx]);
 	if (word == 0) {
-		shared_untake(st, idx);
+		shared_untake(ses, idx);
 		return 0;
 	}
-	grip_shared(st, shared_settle(st, idx, word), grip);
+	grip_shared(ses, shared_settle(ses, idx, word), grip);
 	return 1;
 }
 
-int stoup_grip_hit(struct stoup *st, struct stoup_hand *hand,
+int stoup_grip_hit(struct stoup_session *ses, struct stoup_hand *hand,
 	const struct stoup_snapshot_volume *vol, uint32_t block_idx, struct stoup_grip *grip,
 	struct stoup_error *err)
 {
@@ -379,22 +393,22 @@ int stoup_grip_hit(struct stoup *st, struct stoup_hand *hand,
 
 	if (atomic_load_explicit(residency, memory_order_relaxed) == 0)
 		return 0;
-	if (hand_ready(st, hand, bytes)) {
+	if (hand_ready(ses, hand, bytes)) {
 		idx = hand->cells[hand->at];
-		word = stoup_lease_acquire(residency, &st->page->cells[idx]);
+		word = stoup_lease_acquire(residency, &ses->page->cells[idx]);
 		if (word == 0)
 			return 0;
 		hand->at++;
-		grip_private(st, idx, word, bytes, grip);
-		return grip_place(st, hand, vol, block_idx, grip, err);
+		grip_private(ses, idx, word, bytes, grip);
+		return grip_place(ses, hand, vol, block_idx, grip, err);
 	}
-	pthread_mutex_lock(&st->mutex);
-	rc = shared_hit(st, residency, bytes, grip, err);
-	pthread_mutex_unlock(&st->mutex);
-	return rc <= 0 ? rc : grip_place(st, hand, vol, block_idx, grip, err);
+	pthread_mutex_lock(&ses->client->mutex);
+	rc = shared_hit(ses, residency, bytes, grip, err);
+	pthread_mutex_unlock(&ses->client->mutex);
+	return rc <= 0 ? rc : grip_place(ses, hand, vol, block_idx, grip, err);
 }
 
-static int shared_wait(struct stoup *st, const struct stoup_snapshot_volume *vol,
+static int shared_wait(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, const struct stoup_ahead *ahead, struct stoup_grip *grip,
 	struct stoup_error *err)
 {
@@ -402,22 +416,22 @@ static int shared_wait(struct stoup *st, const struct stoup_snapshot_volume *vol
 	uint32_t idx = 0;
 	int rc;
 
-	pthread_mutex_lock(&st->mutex);
-	rc = shared_take(st, block_bytes(vol, block_idx), &idx, err);
-	pthread_mutex_unlock(&st->mutex);
+	pthread_mutex_lock(&ses->client->mutex);
+	rc = shared_take(ses, block_bytes(vol, block_idx), &idx, err);
+	pthread_mutex_unlock(&ses->client->mutex);
 	if (rc < 0)
 		return rc;
-	rc = stoup_wait_grant(st, vol, block_idx, idx, ahead, &word, err);
-	pthread_mutex_lock(&st->mutex);
+	rc = stoup_wait_grant(ses, vol, block_idx, idx, ahead, &word, err);
+	pthread_mutex_lock(&ses->client->mutex);
 	if (rc < 0)
-		shared_untake(st, idx);
+		shared_untake(ses, idx);
 	else
-		grip_shared(st, shared_settle(st, idx, word), grip);
-	pthread_mutex_unlock(&st->mutex);
+		grip_shared(ses, shared_settle(ses, idx, word), grip);
+	pthread_mutex_unlock(&ses->client->mutex);
 	return rc;
 }
 
-int stoup_grip_wait(struct stoup *st, struct stoup_hand *hand,
+int stoup_grip_wait(struct stoup_session *ses, struct stoup_hand *hand,
 	const struct stoup_snapshot_volume *vol, uint32_t block_idx,
 	const struct stoup_ahead *ahead, struct stoup_grip *grip, struct stoup_error *err)
 {
@@ -425,23 +439,23 @@ int stoup_grip_wait(struct stoup *st, struct stoup_hand *hand,
 	uint32_t idx;
 	int rc;
 
-	if (hand_ready(st, hand, bytes)) {
+	if (hand_ready(ses, hand, bytes)) {
 		idx = hand->cells[hand->at];
-		rc = stoup_wait_grant(st, vol, block_idx, idx, ahead, &word, err);
+		rc = stoup_wait_grant(ses, vol, block_idx, idx, ahead, &word, err);
 		if (rc < 0)
 			return rc;
 		hand->at++;
-		grip_private(st, idx, word, bytes, grip);
+		grip_private(ses, idx, word, bytes, grip);
 	} else {
-		rc = shared_wait(st, vol, block_idx, ahead, grip, err);
+		rc = shared_wait(ses, vol, block_idx, ahead, grip, err);
 		if (rc < 0)
 			return rc;
 	}
-	rc = grip_place(st, hand, vol, block_idx, grip, err);
+	rc = grip_place(ses, hand, vol, block_idx, grip, err);
 	return rc < 0 ? rc : 0;
 }
 
-void stoup_grip_release(struct stoup *st, struct stoup_hand *hand, struct stoup_grip *grip)
+void stoup_grip_release(struct stoup_session *ses, struct stoup_hand *hand, struct stoup_grip *grip)
 {
 	uint32_t idx = grip->cell_idx;
 	struct stoup_cell *cell;
@@ -449,135 +463,67 @@ void stoup_grip_release(struct stoup *st, struct stoup_hand *hand, struct stoup_
 
 	if (idx == STOUP_CELL_NONE)
 		return;
-	cell = &st->cells[idx];
+	grip->cell_idx = STOUP_CELL_NONE;
+	cell = &ses->cells[idx];
+	/* Differs only in the child of a fork, for cursors that other threads of the parent had. */
+	if (atomic_load_explicit(&cell->use, memory_order_relaxed) != grip->use)
+		return;
 	if (!cell->shared) {
 		use_next(cell);
 		ring = stoup_lease_release(
-			&st->page->cells[idx], grip->word, &st->control->starving);
+			&ses->page->cells[idx], grip->word, &ses->control->starving);
 	} else {
-		pthread_mutex_lock(&st->mutex);
+		pthread_mutex_lock(&ses->client->mutex);
 		hand_drop(hand, idx);
-		ring = shared_drop(st, idx);
-		pthread_mutex_unlock(&st->mutex);
+		ring = stoup_cell_drop(ses, idx);
+		pthread_mutex_unlock(&ses->client->mutex);
 	}
-	grip->cell_idx = STOUP_CELL_NONE;
 	if (ring)
-		stoup_wait_ring(st);
+		stoup_wait_ring(ses);
 }
 
-/* ---- holds ----------------------------------------------------------------------------------- */
+/* ---- for hold.c and fork.c ------------------------------------------------------------------- */
 
-/* Under the mutex: room for one more entry. */
-static int hold_take(struct stoup *st, uint32_t *ret)
+int stoup_cell_share(struct stoup_session *ses, uint32_t idx, uint32_t *ret)
 {
-	uint32_t cap = st->hold_cap ? st->hold_cap * 2 : 64;
-	struct stoup_hold *more;
-
-	if (st->hold_free == STOUP_CELL_NONE) {
-		if (st->hold_cap > UINT32_MAX / 4)
-			return -ENOMEM;
-		more = realloc(st->holds, (size_t)cap * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		for (uint32_t i = st->hold_cap; i < cap; i++)
-			more[i] =
-				(struct stoup_hold){.next = i + 1 < cap ? i + 1 : STOUP_CELL_NONE};
-		st->hold_free = st->hold_cap;
-		st->holds = more;
-		st->hold_cap = cap;
-	}
-	*ret = st->hold_free;
-	st->hold_free = st->holds[*ret].next;
-	return 0;
-}
-
-static void hold_give(struct stoup *st, uint32_t idx)
-{
-	st->holds[idx].use = 0;
-	st->holds[idx].next = st->hold_free;
-	st->hold_free = idx;
-}
-
-/* Under the mutex: one reference more on the bytes that cell idx leases. */
-static int hold_count(struct stoup *st, uint32_t idx, uint32_t *ret)
-{
-	struct stoup_cell *cell = &st->cells[idx];
+	struct stoup_cell *cell = &ses->cells[idx];
 	uint32_t other;
 	int rc;
 
 	if (!cell->shared) {
-		other = shared_find(st, cell->word);
+		other = shared_find(ses, cell->word);
 		if (other == STOUP_CELL_NONE) {
-			rc = over_quota(st, cell->bytes, NULL);
+			rc = over_quota(ses, cell->bytes, NULL);
 			if (rc < 0)
 				return rc;
-			st->shared_bytes += cell->bytes;
-			shared_insert(st, idx, 1); /* the cursor's own reference */
+			ses->shared_bytes += cell->bytes;
+			shared_insert(ses, idx, 1); /* the cursor's own reference */
 			other = idx;
 		}
 		idx = other;
 	}
-	st->cells[idx].refs++;
+	ses->cells[idx].refs++;
 	*ret = idx;
 	return 0;
 }
 
-int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
+void stoup_cells_settle(struct stoup_session *ses, uint32_t cell_high)
 {
-	struct stoup *st = span ? span->client : NULL;
-	uint32_t hold_idx, cell_idx;
-	int rc;
+	for (uint32_t i = 0; i < cell_high && i < ses->cell_cap; i++) {
+		struct stoup_cell *cell = &ses->cells[i];
+		_Atomic uint64_t *word = &ses->page->cells[i];
+		uint64_t has = atomic_load_explicit(word, memory_order_relaxed);
+		int leased = (int)(atomic_load_explicit(&cell->use, memory_order_relaxed) & 1);
 
-	if (!st || !ret || span->cell_idx >= st->cell_cap)
-		return -EINVAL;
-	if (!stoup_client_own(st))
-		return -ECHILD;
-	pthread_mutex_lock(&st->mutex);
-	rc = -EINVAL;
-	if (!(span->cell_use & 1) || atomic_load_explicit(&st->cells[span->cell_idx].use,
-					     memory_order_relaxed) != span->cell_use)
-		goto out_unlock;
-	rc = hold_take(st, &hold_idx);
-	if (rc < 0)
-		goto out_unlock;
-	rc = hold_count(st, span->cell_idx, &cell_idx);
-	if (rc < 0) {
-		hold_give(st, hold_idx);
-		goto out_unlock;
+		/* Another thread of the parent went on after the copy: what it let go here is
+		 * nobody's, what it took since is not ours. */
+		if (leased && has == cell->word)
+			continue;
+		if (leased && !cell->shared)
+			use_next(cell);
+		atomic_store_explicit(word, stoup_cell_leased(has) ? has | STOUP_WORD_IDLE : 0,
+			memory_order_release);
 	}
-	st->holds[hold_idx].use = ++st->hold_seq;
-	st->holds[hold_idx].cell_idx = cell_idx;
-	st->hold_cnt++;
-	*ret = (struct stoup_lease){.client = st, .use = st->hold_seq, .idx = hold_idx};
-out_unlock:
-	pthread_mutex_unlock(&st->mutex);
-	return rc;
-}
-
-int stoup_release(struct stoup_lease *lease)
-{
-	struct stoup *st;
-	int rc = -EINVAL, ring = 0;
-
-	if (!lease)
-		return 0;
-	st = lease->client;
-	if (!st)
-		return -EINVAL;
-	if (!stoup_client_own(st))
-		return -ECHILD;
-	pthread_mutex_lock(&st->mutex);
-	if (lease->idx < st->hold_cap && lease->use != 0 &&
-		st->holds[lease->idx].use == lease->use) {
-		ring = shared_drop(st, st->holds[lease->idx].cell_idx);
-		hold_give(st, lease->idx);
-		st->hold_cnt--;
-		rc = 0;
-	}
-	pthread_mutex_unlock(&st->mutex);
-	if (ring)
-		stoup_wait_ring(st);
-	if (rc == 0)
-		*lease = (struct stoup_lease){0};
-	return rc;
+	if (atomic_load_explicit(&ses->page->cell_high, memory_order_relaxed) < cell_high)
+		atomic_store_explicit(&ses->page->cell_high, cell_high, memory_order_seq_cst);
 }

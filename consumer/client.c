@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.c - options, life and health of one attachment.
+/* client.c - options and life of a handle, and what it did so far.
  *
- *      attached --state STOPPED, or the socket hung up or closed--> ended (for ever): -EPIPE
- *          \----- no heartbeat for 3 s --process gone-----------> -EPIPE
- *                                       \-else, or not known----> silent: -ETIME, may come back
+ *      made --session installed--> attached --stoup_detach--> gone
+ *                                    | fork without stoup_fork_*: in the child only detach works
  *
- * Invariant: `ended` is set once and never reset; leases held stay readable, since the mappings
- * live until stoup_detach.
+ * Invariant: the mark page holds 1 (or 2) in the process that the handle belongs to and 0 in a
+ * child, so that each call can ask without a system call.
  */
 #include <errno.h>
-#include <poll.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -23,13 +22,12 @@
 #define STOUP_VERSION "0.1.0"
 #endif
 
-#define TIMEOUT_NS UINT64_C(30000000000)
-#define SPIN_NS    UINT64_C(20000)
+#define TIMEOUT_NS   UINT64_C(30000000000)
+#define RECONNECT_NS UINT64_C(30000000000)
+#define SPIN_NS      UINT64_C(20000)
 #define AHEAD_CNT                                                                                  \
 	16u /* half of it is asked for at a time: at least 8 reads in flight in a cold scan */
 #define TIMEOUT_MAX_NS (UINT64_C(1) << 60) /* 36 years: sums with the clock stay in 64 bits */
-#define DYING_NS       UINT64_C(50000000)  /* a killed process shows in /proc for a moment */
-#define DYING_NAP_NS   2000000
 
 uint64_t stoup_client_now(void)
 {
@@ -68,6 +66,7 @@ void stoup_options_init(struct stoup_options *opt)
 		.timeout_ns = TIMEOUT_NS,
 		.spin_ns = SPIN_NS,
 		.ahead_cnt = AHEAD_CNT,
+		.reconnect_ns = RECONNECT_NS,
 	};
 }
 
@@ -83,7 +82,7 @@ int stoup_options_read(
 			"options.struct_len is %zu: set it with stoup_options_init", len);
 	if (opt)
 		read = *opt;
-	if (read.wait > STOUP_WAIT_SPIN || read.flags != 0)
+	if (read.wait > STOUP_WAIT_SPIN || (read.flags & ~STOUP_NO_RECONNECT) != 0)
 		return stoup_error_set(err, -EINVAL,
 			"options.wait %u or options.flags %#x is unknown", read.wait, read.flags);
 	read.struct_len = sizeof(read);
@@ -101,39 +100,99 @@ int stoup_options_read(
 		read.ahead_cnt = 0;
 	if (read.ahead_cnt > STOUP_AHEAD_CAP)
 		read.ahead_cnt = STOUP_AHEAD_CAP;
+	if (read.reconnect_ns == 0)
+		read.reconnect_ns = RECONNECT_NS;
+	if (read.reconnect_ns > TIMEOUT_MAX_NS)
+		read.reconnect_ns = TIMEOUT_MAX_NS;
 	*ret = read;
 	return 0;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-void stoup_client_destroy(struct stoup *st)
+/* The page that tells a child of a fork that it is one. */
+static int mark_make(struct stoup *st, struct stoup_error *err)
 {
-	int own;
+	void *page = mmap(NULL, STOUP_OS_PAGE_LEN, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return stoup_error_set(err, -ENOMEM, "no memory for a page");
+	st->own = page;
+	stoup_client_mark(st);
+	return 0;
+}
+
+void stoup_client_mark(struct stoup *st)
+{
+	st->pid = getpid();
+	atomic_store_explicit(st->own,
+		madvise((void *)(uintptr_t)st->own, STOUP_OS_PAGE_LEN, MADV_WIPEONFORK) == 0 ? 1
+											     : 2,
+		memory_order_relaxed);
+}
+
+/* What the daemon is found by later, too: the working directory may change. */
+static int target_set(struct stoup *st, const char *target, struct stoup_error *err)
+{
+	char pool[STOUP_POOL_NAME_CAP], real[PATH_MAX];
+	int rc;
+
+	st->automatic = strchr(target, '/') != NULL;
+	if (st->automatic) {
+		rc = stoup_auto_name(target, pool, sizeof(pool), real, err);
+		if (rc < 0)
+			return rc;
+		target = real;
+	}
+	st->target = strdup(target);
+	return st->target ? 0 : stoup_error_set(err, -ENOMEM, "no memory to attach");
+}
+
+int stoup_client_make(const char *target, const struct stoup_options *opt, struct stoup **ret,
+	struct stoup_error *err)
+{
+	struct stoup *st = calloc(1, sizeof(*st));
+	int rc;
 
 	if (!st)
+		return stoup_error_set(err, -ENOMEM, "no memory to attach");
+	st->opt = *opt;
+	st->opt.daemon = NULL;
+	st->hold_free = STOUP_CELL_NONE;
+	pthread_mutex_init(&st->mutex, NULL);
+	pthread_mutex_init(&st->question, NULL);
+	rc = target_set(st, target, err);
+	if (rc == 0)
+		rc = mark_make(st, err);
+	if (rc == 0 && opt->daemon && !(st->opt.daemon = strdup(opt->daemon)))
+		rc = stoup_error_set(err, -ENOMEM, "no memory to attach");
+	if (rc < 0) {
+		stoup_client_destroy(st);
+		return rc;
+	}
+	*ret = st;
+	return 0;
+}
+
+void stoup_client_destroy(struct stoup *st)
+{
+	if (!st)
 		return;
-	own = !st->own || stoup_client_own(st);
-	/* A child of a fork has no page: its mapping was not inherited. */
-	if (!own)
-		st->page_region.base = NULL;
-	stoup_cells_fini(st);
-	stoup_snapshot_fini(st);
-	stoup_region_fini(&st->page_region);
-	stoup_region_fini(&st->data_region);
-	stoup_region_fini(&st->control_region);
-	/* Closing alone does not hang up while a child of a fork has a copy; and the child's close
-	 * must not hang up for us. */
-	if (st->sock_fd >= 0 && own)
-		shutdown(st->sock_fd, SHUT_RDWR);
-	if (st->sock_fd >= 0)
-		close(st->sock_fd);
-	if (st->bell_fd >= 0)
-		close(st->bell_fd);
+	while (st->sessions) {
+		struct stoup_session *ses = st->sessions;
+
+		st->sessions = ses->next;
+		stoup_session_destroy(ses);
+	}
+	stoup_registry_fini(st);
 	if (st->own)
 		munmap((void *)(uintptr_t)st->own, STOUP_OS_PAGE_LEN);
-	free(st->listing);
+	free(st->holds);
+	free(st->target);
+	free((void *)(uintptr_t)st->opt.daemon);
 	pthread_mutex_destroy(&st->mutex);
+	pthread_mutex_destroy(&st->question);
 	free(st);
 }
 
@@ -149,10 +208,6 @@ int stoup_detach(struct stoup *st)
 		pthread_mutex_unlock(&st->mutex);
 		if (busy)
 			return -EBUSY;
-		/* Release, for the conductor's acquire load: all our reads of the pool come before.
-		 * The hang-up makes the daemon look; a page that says DETACHED needs no proof of
-		 * death. */
-		atomic_store_explicit(&st->page->state, STOUP_PAGE_DETACHED, memory_order_release);
 	}
 	stoup_client_destroy(st);
 	return 0;
@@ -162,150 +217,51 @@ int stoup_client_inherited(struct stoup_error *err)
 {
 	return stoup_error_set(err, -ECHILD,
 		"this attachment belongs to the parent process: after fork, call stoup_attach in "
-		"the child");
+		"the child, or prepare the fork with stoup_fork_prepare");
 }
 
-/* ---- health ---------------------------------------------------------------------------------- */
+/* ---- what it did ----------------------------------------------------------------------------- */
 
-uint64_t stoup_client_silence(const struct stoup *st, uint64_t now_ns)
+/* Under the mutex. */
+static void stats_add(struct stoup_session *ses, struct stoup_stats *stats)
 {
-	uint64_t beat = atomic_load_explicit(&st->control->heartbeat_ns, memory_order_relaxed);
+	const struct stoup_page *page = ses->page;
+	uint32_t high;
 
-	return now_ns > beat ? now_ns - beat : 0;
-}
+	if (!page)
+		return;
+	stats->hit_cnt += atomic_load_explicit(&page->hit_cnt, memory_order_relaxed);
+	stats->miss_cnt += atomic_load_explicit(&page->miss_cnt, memory_order_relaxed);
+	stats->timeout_cnt += atomic_load_explicit(&page->timeout_cnt, memory_order_relaxed);
+	stats->wait_ns += atomic_load_explicit(&page->wait_ns, memory_order_relaxed);
+	stats->record_cnt += atomic_load_explicit(&page->record_cnt, memory_order_relaxed);
+	stats->doorbell_cnt += atomic_load_explicit(&page->doorbell_cnt, memory_order_relaxed);
+	high = stoup_cell_high(page, ses->cell_cap);
+	for (uint32_t i = 0; i < high; i++) {
+		uint64_t word = stoup_cell_read(&page->cells[i]);
 
-/* Is the connection over? *ret_lost: our end is closed, by this process and not by us. */
-static int hung_up(const struct stoup *st, uint64_t *ret_lost)
-{
-	struct pollfd p = {.fd = st->sock_fd, .events = POLLRDHUP};
-
-	if (poll(&p, 1, 0) <= 0)
-		return 0;
-	*ret_lost = (p.revents & POLLNVAL) != 0;
-	return (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
-}
-
-int stoup_client_daemon_gone(const struct stoup *st)
-{
-	/* Not seen when we attached: /proc does not show the daemon here (another PID namespace, or
-	 * mounted with hidepid). */
-	if (!st->daemon_seen)
-		return 0;
-	errno = 0;
-	if (stoup_control_alive(st->control))
-		return 0;
-	/* Without a free descriptor /proc tells nothing. */
-	return errno != EMFILE && errno != ENFILE;
-}
-
-int stoup_client_dead(const struct stoup *st, struct stoup_error *err)
-{
-	return stoup_error_set(err, -EPIPE,
-		"the daemon of pool '%s' (pid %u) is dead: start it again and attach anew",
-		st->pool, st->control->daemon_pid);
-}
-
-/* The end was seen just now: a killed daemon's sockets close a moment before /proc shows that it is
- * dead. */
-static void wait_for_death(const struct stoup *st)
-{
-	const struct timespec nap = {.tv_nsec = DYING_NAP_NS};
-	uint64_t until_ns = atomic_load_explicit(&st->ended, memory_order_relaxed) / 2 + DYING_NS;
-
-	while (!stoup_client_daemon_gone(st) && stoup_client_now() < until_ns)
-		nanosleep(&nap, NULL);
-}
-
-static int explain_end(const struct stoup *st, struct stoup_error *err)
-{
-	uint32_t state = atomic_load_explicit(&st->control->state, memory_order_acquire);
-
-	if (state != STOUP_STATE_RUNNING)
-		return stoup_error_set(err, -EPIPE,
-			"the daemon of pool '%s' was stopped: start it again and attach anew",
-			st->pool);
-	if (st->daemon_seen)
-		wait_for_death(st);
-	if (stoup_client_daemon_gone(st))
-		return stoup_client_dead(st, err);
-	if (atomic_load_explicit(&st->ended, memory_order_relaxed) & 1)
-		return stoup_error_set(err, -EPIPE,
-			"this process closed the descriptor of its connection to pool '%s': leave "
-			"descriptors that are not yours open, and attach anew",
-			st->pool);
-	return stoup_error_set(err, -EPIPE,
-		"the daemon of pool '%s' (pid %u) %s this connection; its log says why, such as "
-		"more than %llu bytes leased: attach anew",
-		st->pool, st->control->daemon_pid, st->daemon_seen ? "closed" : "died, or closed",
-		(unsigned long long)st->lease_bytes_cap);
-}
-
-int stoup_client_check(struct stoup *st, int look, struct stoup_error *err)
-{
-	uint64_t none = 0, lost = 0;
-
-	if (atomic_load_explicit(&st->ended, memory_order_relaxed) == 0) {
-		if (atomic_load_explicit(&st->control->state, memory_order_relaxed) ==
-				STOUP_STATE_RUNNING &&
-			(!look || !hung_up(st, &lost)))
-			return 0;
-		/* The first one stays: another thread's words may be out already. */
-		atomic_compare_exchange_strong_explicit(&st->ended, &none,
-			stoup_client_now() * 2 + lost, memory_order_relaxed, memory_order_relaxed);
+		if (!stoup_cell_leased(word) || stoup_word_idx(word) >= ses->control->buffer_cap)
+			continue;
+		stats->lease_cnt++;
+		stats->leased_bytes += atomic_load_explicit(
+			&ses->buffers[stoup_word_idx(word)].len, memory_order_relaxed);
 	}
-	return explain_end(st, err);
-}
-
-int stoup_client_silent(const struct stoup *st, const char *more, struct stoup_error *err)
-{
-	uint64_t silent = stoup_client_silence(st, stoup_client_now());
-
-	if (silent <= STOUP_SILENT_NS)
-		return 0;
-	/* The socket did not tell: its number may be another file's by now. */
-	if (stoup_client_daemon_gone(st))
-		return stoup_client_dead(st, err);
-	return stoup_error_set(err, -ETIME,
-		"the daemon of pool '%s' (pid %u) lives but is silent for %.1f s%s", st->pool,
-		st->control->daemon_pid, (double)silent / 1e9, more);
-}
-
-int stoup_health(struct stoup *st, struct stoup_error *err)
-{
-	int rc;
-
-	if (!stoup_client_own(st))
-		return stoup_client_inherited(err);
-	rc = stoup_client_check(st, 1, err);
-	return rc < 0 ? rc : stoup_client_silent(st, "", err);
 }
 
 int stoup_stats(struct stoup *st, struct stoup_stats *ret)
 {
-	struct stoup_stats stats = {.struct_len = sizeof(stats)};
-	const struct stoup_page *page = st->page;
-	uint32_t high;
+	struct stoup_stats stats;
 
 	if (ret->struct_len < sizeof(stats))
 		return -EINVAL;
 	if (!stoup_client_own(st))
 		return -ECHILD;
-	stats.hit_cnt = atomic_load_explicit(&page->hit_cnt, memory_order_relaxed);
-	stats.miss_cnt = atomic_load_explicit(&page->miss_cnt, memory_order_relaxed);
-	stats.timeout_cnt = atomic_load_explicit(&page->timeout_cnt, memory_order_relaxed);
-	stats.wait_ns = atomic_load_explicit(&page->wait_ns, memory_order_relaxed);
-	stats.record_cnt = atomic_load_explicit(&page->record_cnt, memory_order_relaxed);
-	stats.doorbell_cnt = atomic_load_explicit(&page->doorbell_cnt, memory_order_relaxed);
-	high = stoup_cell_high(page, st->cell_cap);
-	for (uint32_t i = 0; i < high; i++) {
-		uint64_t word = stoup_cell_read(&page->cells[i]);
-
-		if (!stoup_cell_leased(word) || stoup_word_idx(word) >= st->control->buffer_cap)
-			continue;
-		stats.lease_cnt++;
-		stats.leased_bytes += atomic_load_explicit(
-			&st->buffers[stoup_word_idx(word)].len, memory_order_relaxed);
-	}
+	pthread_mutex_lock(&st->mutex);
+	stats = st->past;
+	for (struct stoup_session *ses = st->sessions; ses; ses = ses->next)
+		stats_add(ses, &stats);
+	pthread_mutex_unlock(&st->mutex);
+	stats.struct_len = sizeof(stats);
 	*ret = stats;
 	return 0;
 }

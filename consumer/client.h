@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.h - the inside of libstoup: one attachment, its lease cells, its requests.
+/* client.h - the inside of libstoup: the handle, its sessions with daemons, snapshots, lease cells.
  *
- *      struct stoup --+-- maps: control, data (read-only), page (its own), one catalog per volume
- *                     +-- cells: private records of the page's lease cells     (cells.c)
- *                     +-- slots: which request slots are in use                (wait.c)
- *                     +-- schemas: one object per layout                       (series.c)
+ *      struct stoup            what the user has, from attach to detach
+ *        +-- options, target, fork mark, series registry, holds
+ *        +-- current --> session 3   running: maps control, data (read-only) and page (its own),
+ *        |                  |        has cells (cells.c) and request slots (wait.c)
+ *        |                  +-- newest --> snapshot: its volumes' catalogs (snapshot.c)
+ *        |                  +-- an older snapshot, until its last cursor closes
+ *        +-- session 1   its daemon ended; somebody still holds bytes or has a cursor there
+ *
+ *      a session:
+ *
+ *      attached, current --daemon ends--> ended --another daemon--> not current any more
+ *                                           |                            |
+ *             nobody uses its memory: data, page and socket go     no reference: all of it goes
  *
  *      a cell's life:
  *
@@ -17,10 +26,17 @@
  * Invariant: a cell is in exactly one place: the free list, one cursor's hand, or shared. A shared
  * word stands in one cell, however many cursors and holders count on it. What cells can lease at
  * the same time never exceeds control->lease_bytes_cap, except that one lease is always possible.
+ * Series ids, names and schemas are the handle's and stay until detach, whatever the sessions do.
  *
- * Concurrency: the fields up to `mutex` do not change after attach, except the atomic ones. A hand
- * and its private cells belong to the thread that has the cursor. All else is under `mutex`, which
- * is held for a few dozen instructions and never while waiting.
+ * A session is referenced by being current, by its cursors and its holds. Its memory is used while
+ * it is current and runs, by cursors between the first call and the end (or failure) of a scan, and
+ * by holds; so a call that hits needs no count, and an ended daemon's memory goes when nothing is
+ * held there.
+ *
+ * Concurrency: fields that do not change after attach, and atomic ones, are read by all. A hand and
+ * its private cells belong to the thread that has the cursor. All else is under `mutex`, which is
+ * held for a few dozen instructions and never while waiting; `question` is held while one thread
+ * talks to the daemon over the socket, attaches anew or forks, and is taken first.
  *
  * Limits: STOUP_HAND_CAP cells per cursor show the daemon what the cursor used lately (a released
  * cell keeps its word); a quarter of the cells stays for cursors and holders that share.
@@ -57,7 +73,21 @@ struct stoup_snapshot_volume {
 	const struct stoup_catalog_segment *segments;
 	const struct stoup_catalog_block *blocks;
 	const _Atomic uint64_t *residency;
-	const struct stoup_schema **schemas; /* per schema of the catalog: the client's object */
+	const struct stoup_schema **schemas; /* per schema of the catalog: the handle's object */
+};
+
+/* The volumes that the store had at one moment. Does not change once it is made, but for `refs` and
+ * the listing. */
+struct stoup_snapshot {
+	struct stoup_session *session;
+	struct stoup_snapshot_volume *volumes; /* in the order of their ingest */
+	uint32_t volume_cnt;
+	uint32_t refs; /* cursors, and one while it is the session's newest */
+	uint64_t seq;
+	struct stoup_snapshot *next; /* of the session */
+	uint64_t *listing;           /* (volume, series) by name; made when first asked for */
+	uint64_t listing_cnt;
+	int listing_made;
 };
 
 /* Private record of one lease cell. `use` names one lease of it for ever: odd while leased. */
@@ -73,6 +103,7 @@ struct stoup_cell {
 /* What stoup_hold gave out: a lease names its entry and its use. */
 struct stoup_hold {
 	uint64_t use; /* 0 = free */
+	struct stoup_session *session;
 	uint32_t cell_idx;
 	uint32_t next;
 };
@@ -92,20 +123,20 @@ struct stoup_grip {
 	const uint8_t *base;
 };
 
-struct stoup {
+/* One attachment to one instance of a daemon. */
+struct stoup_session {
+	struct stoup *client;
 	struct stoup_region control_region, data_region, page_region;
 	const struct stoup_control *control;
 	const struct stoup_control_buffer *buffers;
-	struct stoup_page *page;
+	struct stoup_page *page; /* NULL once nobody uses the session's memory any more */
 	int sock_fd, bell_fd;
-	_Atomic uint32_t *own; /* one page that a fork wipes: 0 in the child */
-	pid_t pid;
 	int daemon_seen; /* /proc showed the daemon when we attached: it can tell of its death */
-	struct stoup_options opt;
-	uint32_t cell_cap;
+	int owed;        /* an answer that nobody took is still to come (under `question`) */
+	uint32_t no;     /* of the client; spans name it */
+	uint32_t dir_idx;
+	uint32_t cell_cap, request_cap;
 	uint64_t lease_bytes_cap;
-	struct stoup_snapshot_volume *volumes; /* in the order of their ingest */
-	uint32_t volume_cnt;
 	char pool[STOUP_POOL_NAME_CAP];
 
 	/* 0; else when the end was seen (ns) * 2, + 1 when it is our own socket that is closed. Set
@@ -114,24 +145,50 @@ struct stoup {
 	_Atomic uint64_t pulse_ns; /* last look at the socket */
 	_Atomic uint32_t free_cnt; /* cells in the free list; written under the mutex */
 
-	pthread_mutex_t mutex;
+	/* under the client's mutex */
+	struct stoup_session *next;
+	uint32_t refs;  /* being current, cursors, holds */
+	uint32_t users; /* of its memory: running as the current one, cursors at work, holds */
+	int running;    /* counted in users */
+	struct stoup_snapshot *newest, *snapshots;
 	struct stoup_cell *cells;
 	uint32_t free_first, free_last;
 	uint32_t buckets[STOUP_BUCKET_CNT];
 	uint64_t reserved_bytes; /* by the hands of all cursors */
 	uint64_t shared_bytes;   /* by shared cells */
+	uint64_t slot_busy;      /* bit s: in use by a waiter, or not yet acknowledged */
+	uint64_t slot_left;      /* of those: nobody waits any more; free once DONE */
+	uint64_t slot_seq[STOUP_SLOT_CNT];
+};
+
+/* A series that was given out: its id is its index + 1. */
+struct stoup_entry {
+	char *name;
+	const struct stoup_schema *schema;
+	uint32_t next; /* of its bucket */
+};
+
+struct stoup {
+	struct stoup_options opt; /* `daemon` is our own copy */
+	char *target;             /* name of the pool, or real path of the store */
+	int automatic;            /* it is a path */
+	_Atomic uint32_t *own;    /* one page that a fork wipes: 0 in the child */
+	pid_t pid;
+
+	pthread_mutex_t question;
+	pthread_mutex_t mutex;
+	struct stoup_session *current, *sessions;
+	uint32_t session_seq;
+	uint32_t cursor_cnt;
 	struct stoup_hold *holds;
 	uint32_t hold_cap, hold_free, hold_cnt;
 	uint64_t hold_seq;
-	uint32_t cursor_cnt;
-	uint64_t slot_busy; /* bit s: in use by a waiter, or not yet acknowledged */
-	uint64_t slot_left; /* of those: nobody waits any more; free once DONE */
-	uint64_t slot_seq[STOUP_SLOT_CNT];
-	struct stoup_schema **schemas;
+	struct stoup_stats past;       /* of sessions whose page is gone; reconnect_cnt of all */
+	struct stoup_schema **schemas; /* written under `question` */
 	uint32_t schema_cnt;
-	uint64_t *listing; /* series ids by name; made when first asked for */
-	uint64_t listing_cnt;
-	int listing_made;
+	struct stoup_entry *entries;
+	uint32_t entry_cnt, entry_cap;
+	uint32_t *entry_buckets; /* entry_cap of them, a power of two */
 };
 
 /* Is this the process that attached? No system call. */
@@ -152,8 +209,15 @@ uint64_t stoup_client_now(void);
 int stoup_options_read(
 	const struct stoup_options *opt, struct stoup_options *ret, struct stoup_error *err);
 
+/* A handle without a session. `target` is a pool's name or a store's path. */
+int stoup_client_make(const char *target, const struct stoup_options *opt, struct stoup **ret,
+	struct stoup_error *err);
+
 /* Free a client in any state of construction; tells the daemon nothing. NULL is allowed. */
 void stoup_client_destroy(struct stoup *st);
+
+/* Say again that this is the process that attached: after a fork. */
+void stoup_client_mark(struct stoup *st);
 
 /* -ECHILD with text: the handle of a parent process. */
 int stoup_client_inherited(struct stoup_error *err);
@@ -161,39 +225,114 @@ int stoup_client_inherited(struct stoup_error *err);
 /* -errno with text about `what`; that of EMFILE names the limit. */
 int stoup_client_errno(struct stoup_error *err, const char *what);
 
-/* Look at the instance state, and at the socket when `look` is set. 0, or -EPIPE with text. The
- * first call after the end may wait some 50 ms for /proc to show whether the daemon died. */
-int stoup_client_check(struct stoup *st, int look, struct stoup_error *err);
+/* ---- session.c ------------------------------------------------------------------------------- */
+
+/* A session without memory. */
+int stoup_session_make(struct stoup *st, const char *pool, uint32_t dir_idx,
+	struct stoup_session **ret, struct stoup_error *err);
+
+/* Free a session that was never installed. NULL is allowed. */
+void stoup_session_destroy(struct stoup_session *ses);
+
+/* It is the current one from now on; what was current before loses that reference. */
+void stoup_session_install(struct stoup *st, struct stoup_session *ses);
+
+/* The current session with a reference; its newest snapshot with one of each. */
+struct stoup_session *stoup_session_current(struct stoup *st);
+struct stoup_snapshot *stoup_snapshot_current(struct stoup *st);
+
+/* Give a reference back; what nobody has any more goes. NULL is allowed. */
+void stoup_session_release(struct stoup_session *ses);
+void stoup_snapshot_release(struct stoup_snapshot *snap);
+
+/* Begin to use the memory of a session: 0, or -EPIPE when its daemon has ended. */
+int stoup_session_enter(struct stoup_session *ses);
+
+/* The use is over, or (`running`) the session is no longer one that serves. */
+void stoup_session_leave(struct stoup_session *ses);
+void stoup_session_retire(struct stoup_session *ses);
+
+/* Look at the instance state, and at the socket when `look` is set. 0, or -EPIPE. */
+int stoup_session_check(struct stoup_session *ses, int look);
+
+/* -EPIPE with text: how the session ended, then `more`, or what to do when that is NULL. May wait
+ * some 50 ms for /proc to show whether the daemon died. */
+int stoup_session_explain(struct stoup_session *ses, const char *more, struct stoup_error *err);
 
 /* Is it certain that the daemon's process is gone? */
-int stoup_client_daemon_gone(const struct stoup *st);
-
-/* -EPIPE with text. */
-int stoup_client_dead(const struct stoup *st, struct stoup_error *err);
+int stoup_session_daemon_gone(const struct stoup_session *ses);
 
 /* 0 while heartbeats come; -ETIME, the text ending in `more`; -EPIPE when the daemon is gone. */
-int stoup_client_silent(const struct stoup *st, const char *more, struct stoup_error *err);
+int stoup_session_silent(struct stoup_session *ses, const char *more, struct stoup_error *err);
 
-/* Nanoseconds since the daemon's last heartbeat. */
-uint64_t stoup_client_silence(const struct stoup *st, uint64_t now_ns);
+/* ---- renew.c --------------------------------------------------------------------------------- */
+
+/* `old` has ended: attach to the daemon that comes after it, or wait for the thread that does. 0:
+ * another session is current. -EPIPE with text: none came in time, or STOUP_NO_RECONNECT; a text
+ * that `err` has with that code stays in the latter case. */
+int stoup_renew(
+	struct stoup *st, struct stoup_session *old, uint64_t deadline_ns, struct stoup_error *err);
+
+/* The same with `question` held. */
+int stoup_renew_locked(
+	struct stoup *st, struct stoup_session *old, uint64_t deadline_ns, struct stoup_error *err);
+
+/* A question over the socket failed: the code for the user, -EPIPE when the session has ended. */
+int stoup_question_failed(struct stoup_session *ses, int rc, struct stoup_error *err);
 
 /* ---- attach.c -------------------------------------------------------------------------------- */
 
-/* Connect to the socket of `pool` in runtime directory `dir_idx` and make a client of it. -ENOENT:
- * no such socket; -ECONNREFUSED: left behind by a dead daemon; -ECONNRESET: the daemon hung up, it
- * is ending; others as stoup_attach. */
-int stoup_client_connect(const char *pool, uint32_t dir_idx, const struct stoup_options *opt,
-	uint64_t deadline_ns, struct stoup **ret, struct stoup_error *err);
+/* Connect to the socket of `pool` in runtime directory `dir_idx` and say hello. -ENOENT: no such
+ * socket; -ECONNREFUSED: left behind by a dead daemon; -ECONNRESET: the daemon hung up, it is
+ * ending; others as stoup_attach. */
+int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
+	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err);
+
+/* The same for what the handle is attached to: by name, or the automatic daemon, which is started
+ * when there is none. */
+int stoup_session_attach(struct stoup *st, uint64_t deadline_ns, struct stoup_session **ret,
+	struct stoup_error *err);
+
+/* ---- hello.c --------------------------------------------------------------------------------- */
+
+/* Say hello over ses->sock_fd, map what comes, and pull the snapshot. */
+int stoup_hello(struct stoup_session *ses, uint64_t deadline_ns, struct stoup_error *err);
+
+/* Say hello over ses->sock_fd as the child of a fork: control, data and catalogs are inherited, page
+ * and doorbell are new. */
+int stoup_hello_child(
+	struct stoup_session *ses, uint64_t ticket, uint64_t deadline_ns, struct stoup_error *err);
+
+/* Ask for the newest snapshot. 0 with *ret; errors of the connection, -ESTALE, -ENOMEM with text. */
+int stoup_hello_newest(struct stoup_session *ses, uint64_t deadline_ns, struct stoup_snapshot **ret,
+	struct stoup_error *err);
+
+/* Ask for a copy of the leases (ticket 0), or give one up. */
+int stoup_hello_fork(struct stoup_session *ses, uint64_t ticket, uint64_t deadline_ns,
+	uint64_t *ret_ticket, struct stoup_error *err);
+
+/* A connected socket whose other end is trusted. */
+int stoup_sock_open(const char *pool, uint32_t dir_idx, uint64_t deadline_ns, int *ret_fd,
+	struct stoup_error *err);
 
 /* ---- snapshot.c ------------------------------------------------------------------------------ */
 
+int stoup_snapshot_make(struct stoup_session *ses, uint64_t seq, struct stoup_snapshot **ret,
+	struct stoup_error *err);
+
 /* Map one received catalog descriptor (closes it) and add it to the volumes. */
-int stoup_snapshot_add(struct stoup *st, int fd, struct stoup_error *err);
+int stoup_snapshot_add(struct stoup_snapshot *snap, int fd, struct stoup_error *err);
 
-/* All volumes are there: order them, and make one schema object per layout. */
-int stoup_snapshot_finish(struct stoup *st, struct stoup_error *err);
+/* All volumes are there: order them, and find the schema object of each layout. */
+int stoup_snapshot_finish(struct stoup_snapshot *snap, struct stoup_error *err);
 
-void stoup_snapshot_fini(struct stoup *st);
+void stoup_snapshot_destroy(struct stoup_snapshot *snap);
+
+/* It is the session's newest from now on; the one before loses that reference. */
+void stoup_snapshot_install(struct stoup_session *ses, struct stoup_snapshot *snap);
+
+/* Write into the page which snapshot is the oldest in use. The mutex is held. */
+void stoup_snapshot_publish(struct stoup_session *ses);
 
 /* ---- auto.c ---------------------------------------------------------------------------------- */
 
@@ -201,9 +340,9 @@ void stoup_snapshot_fini(struct stoup *st);
 int stoup_auto_name(
 	const char *path, char *pool, size_t pool_cap, char *real, struct stoup_error *err);
 
-/* Join the automatic daemon of the store at `path`, starting it when there is none. */
-int stoup_auto_attach(const char *path, const struct stoup_options *opt, uint64_t deadline_ns,
-	struct stoup **ret, struct stoup_error *err);
+/* Join the automatic daemon of the handle's store, starting it when there is none. */
+int stoup_auto_attach(struct stoup *st, uint64_t deadline_ns, struct stoup_session **ret,
+	struct stoup_error *err);
 
 /* ---- spawn.c --------------------------------------------------------------------------------- */
 
@@ -221,26 +360,38 @@ int stoup_spawn(const struct stoup_spawn *how, uint64_t deadline_ns, struct stou
 
 /* ---- cells.c --------------------------------------------------------------------------------- */
 
-int stoup_cells_init(struct stoup *st, struct stoup_error *err);
-void stoup_cells_fini(struct stoup *st);
+int stoup_cells_init(struct stoup_session *ses, struct stoup_error *err);
+void stoup_cells_fini(struct stoup_session *ses);
 
 /* Lease a block that is in the pool: 1 with *grip; 0 it is not; -EDQUOT, -EMFILE, -EPROTO with
  * text. */
-int stoup_grip_hit(struct stoup *st, struct stoup_hand *hand,
+int stoup_grip_hit(struct stoup_session *ses, struct stoup_hand *hand,
 	const struct stoup_snapshot_volume *vol, uint32_t block_idx, struct stoup_grip *grip,
 	struct stoup_error *err);
 
 /* Lease a block by request and wait for it; `ahead` may be NULL. 0, or a negative errno with text. */
 struct stoup_ahead;
-int stoup_grip_wait(struct stoup *st, struct stoup_hand *hand,
+int stoup_grip_wait(struct stoup_session *ses, struct stoup_hand *hand,
 	const struct stoup_snapshot_volume *vol, uint32_t block_idx,
 	const struct stoup_ahead *ahead, struct stoup_grip *grip, struct stoup_error *err);
 
 /* Give back what `grip` holds; nothing when it holds nothing. */
-void stoup_grip_release(struct stoup *st, struct stoup_hand *hand, struct stoup_grip *grip);
+void stoup_grip_release(
+	struct stoup_session *ses, struct stoup_hand *hand, struct stoup_grip *grip);
 
 /* Give back the cells and the reservation of a hand. The grip must be released. */
-void stoup_hand_fini(struct stoup *st, struct stoup_hand *hand);
+void stoup_hand_fini(struct stoup_session *ses, struct stoup_hand *hand);
+
+/* A child of a fork has a page that is a copy, made some moments before the fork: make it and our
+ * records of cells [0, cell_high) agree. The mutex is held. */
+void stoup_cells_settle(struct stoup_session *ses, uint32_t cell_high);
+
+/* One reference more on the bytes that cell `cell_idx` leases, under the mutex: 0 with the cell that
+ * counts; -EDQUOT. */
+int stoup_cell_share(struct stoup_session *ses, uint32_t cell_idx, uint32_t *ret);
+
+/* One reference less, under the mutex. 1: the doorbell must ring. */
+int stoup_cell_drop(struct stoup_session *ses, uint32_t cell_idx);
 
 /* ---- wait.c ---------------------------------------------------------------------------------- */
 
@@ -251,25 +402,41 @@ struct stoup_ahead {
 
 /* Ask for a block through the free cell `cell_idx` and wait. 0: the cell holds *ret_word. A
  * negative errno with text: the cell is 0. */
-int stoup_wait_grant(struct stoup *st, const struct stoup_snapshot_volume *vol, uint32_t block_idx,
-	uint32_t cell_idx, const struct stoup_ahead *ahead, uint64_t *ret_word,
+int stoup_wait_grant(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
+	uint32_t block_idx, uint32_t cell_idx, const struct stoup_ahead *ahead, uint64_t *ret_word,
 	struct stoup_error *err);
 
 /* Post a read-ahead. 1 = posted, 0 = too many requests are under way. */
-int stoup_wait_ahead(struct stoup *st, const struct stoup_ahead *ahead);
+int stoup_wait_ahead(struct stoup_session *ses, const struct stoup_ahead *ahead);
 
 /* Ring the doorbell: one system call. */
-void stoup_wait_ring(struct stoup *st);
+void stoup_wait_ring(struct stoup_session *ses);
 
 /* ---- explain.c ------------------------------------------------------------------------------- */
 
 /* Text of the error that ended a request. Returns the code for the user. */
-int stoup_explain_request(struct stoup *st, const struct stoup_snapshot_volume *vol,
+int stoup_explain_request(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, int32_t error, uint64_t detail, struct stoup_error *err);
 
 /* A wait reached its deadline: -EPIPE, -ETIME, -ENOBUFS or -ETIMEDOUT. */
-int stoup_explain_timeout(struct stoup *st, const struct stoup_snapshot_volume *vol,
+int stoup_explain_timeout(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, struct stoup_error *err);
+
+/* ---- registry.c ------------------------------------------------------------------------------ */
+
+/* The handle's object for a layout of a catalog; made at its first sight. Under `question`. */
+int stoup_registry_schema(struct stoup *st, const struct stoup_catalog *catalog, uint32_t idx,
+	const struct stoup_schema **ret, struct stoup_error *err);
+
+/* The id of a series, made at its first sight. -ENOMEM. */
+int stoup_registry_id(struct stoup *st, const char *name, const struct stoup_schema *schema,
+	uint64_t *ret_id, const char **ret_name);
+
+/* What an id names. -ENOENT. */
+int stoup_registry_entry(struct stoup *st, uint64_t id, const char **ret_name,
+	const struct stoup_schema **ret_schema);
+
+void stoup_registry_fini(struct stoup *st);
 
 /* ---- series.c -------------------------------------------------------------------------------- */
 
@@ -280,7 +447,9 @@ struct stoup_part {
 	uint64_t ordinal; /* of its first record in the whole series */
 };
 
-/* Parts of the series that `id` names; the caller frees *ret. -ENOENT for an id that is none. */
-int stoup_series_parts(struct stoup *st, uint64_t id, struct stoup_part **ret, uint32_t *ret_cnt);
+/* Parts of a series in a snapshot; the caller frees *ret. -ENOENT: no volume has it; -ENOTUNIQ: one
+ * has the name, in other layouts only; -ENOMEM. */
+int stoup_series_parts(const struct stoup_snapshot *snap, const char *name,
+	const struct stoup_schema *schema, struct stoup_part **ret, uint32_t *ret_cnt);
 
 #endif

@@ -20,31 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "consumer/client.h"
+#include "consumer/cursor.h"
 
 #define WINDOW_FIRST 2u
-
-/* A place in the sequence of all segments. */
-struct place {
-	uint32_t part, seg; /* seg counts within its part */
-	uint64_t pos;       /* segments before it, since the start of the scan */
-};
-
-struct stoup_cursor {
-	struct stoup *st;
-	const struct stoup_schema *schema;
-	struct stoup_part *parts;
-	uint32_t part_cnt, window;
-	int64_t from_ns, to_ns; /* 0 = open */
-	struct place at;        /* the next segment */
-	struct place asked;     /* the first one not asked for */
-	struct stoup_grip grip;
-	struct stoup_hand hand;
-	uint64_t hit_cnt, record_cnt; /* not yet in the page */
-	uint64_t look_ns;             /* last look at the clock */
-	uint32_t look_in, look_every; /* calls until the next one; calls between two */
-	struct stoup_error error;
-};
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -53,8 +31,7 @@ static const struct stoup_catalog_segment *part_segments(const struct stoup_part
 	return part->vol->segments + part->series->segment_first;
 }
 
-/* The first segment of a part that reaches from_ns. */
-static uint32_t part_begin(const struct stoup_part *part, int64_t from_ns)
+uint32_t stoup_part_begin(const struct stoup_part *part, int64_t from_ns)
 {
 	const struct stoup_catalog_segment *segments = part_segments(part);
 	uint32_t low = 0, high = part->series->segment_cnt;
@@ -70,9 +47,8 @@ static uint32_t part_begin(const struct stoup_part *part, int64_t from_ns)
 	return from_ns != 0 ? low : 0;
 }
 
-/* The segment at a place, which moves over ends of parts and empty segments; NULL at the end. */
-static const struct stoup_catalog_segment *place_segment(
-	const struct stoup_cursor *cur, struct place *place)
+const struct stoup_catalog_segment *stoup_place_segment(
+	const struct stoup_cursor *cur, struct stoup_place *place)
 {
 	while (place->part < cur->part_cnt) {
 		const struct stoup_part *part = &cur->parts[place->part];
@@ -80,7 +56,8 @@ static const struct stoup_catalog_segment *place_segment(
 
 		if (place->seg >= part->series->segment_cnt) {
 			if (++place->part < cur->part_cnt)
-				place->seg = part_begin(&cur->parts[place->part], cur->from_ns);
+				place->seg =
+					stoup_part_begin(&cur->parts[place->part], cur->from_ns);
 			continue;
 		}
 		if (seg->record_cnt > 0)
@@ -90,7 +67,7 @@ static const struct stoup_catalog_segment *place_segment(
 	return NULL;
 }
 
-static void place_advance(struct place *place)
+static void place_advance(struct stoup_place *place)
 {
 	place->seg++;
 	place->pos++;
@@ -109,7 +86,7 @@ static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 		cur->asked = cur->at;
 		place_advance(&cur->asked);
 	}
-	while (cur->asked.pos < end && (seg = place_segment(cur, &cur->asked)) != NULL) {
+	while (cur->asked.pos < end && (seg = stoup_place_segment(cur, &cur->asked)) != NULL) {
 		const struct stoup_snapshot_volume *vol = cur->parts[cur->asked.part].vol;
 		int absent = atomic_load_explicit(
 				     &vol->residency[seg->block_idx], memory_order_relaxed) == 0;
@@ -143,17 +120,17 @@ static int ahead_due(const struct stoup_cursor *cur)
 /* After a hit. */
 static void ahead_post(struct stoup_cursor *cur)
 {
-	struct place before = cur->asked;
+	struct stoup_place before = cur->asked;
 	struct stoup_ahead run;
 
 	ahead_collect(cur, &run);
-	if (run.cnt > 0 && !stoup_wait_ahead(cur->st, &run))
+	if (run.cnt > 0 && !stoup_wait_ahead(cur->ses, &run))
 		cur->asked = before;
 }
 
 /* ---- one segment ----------------------------------------------------------------------------- */
 
-static int64_t key_at(const uint8_t *base, uint64_t idx, const struct stoup_schema *schema)
+int64_t stoup_record_key(const uint8_t *base, uint64_t idx, const struct stoup_schema *schema)
 {
 	int64_t key;
 
@@ -161,8 +138,7 @@ static int64_t key_at(const uint8_t *base, uint64_t idx, const struct stoup_sche
 	return key;
 }
 
-/* The first of cnt records whose key is at least key_ns. */
-static uint64_t lower_bound(
+uint64_t stoup_record_bound(
 	const uint8_t *base, uint64_t cnt, const struct stoup_schema *schema, int64_t key_ns)
 {
 	uint64_t low = 0, high = cnt;
@@ -170,7 +146,7 @@ static uint64_t lower_bound(
 	while (low < high) {
 		uint64_t mid = low + (high - low) / 2;
 
-		if (key_at(base, mid, schema) < key_ns)
+		if (stoup_record_key(base, mid, schema) < key_ns)
 			low = mid + 1;
 		else
 			high = mid;
@@ -187,7 +163,7 @@ static uint64_t lower_bound_kept(const uint8_t *base, const struct stoup_catalog
 	uint64_t i;
 
 	for (i = 0; i < seg->record_cnt && highest < key_ns; i++) {
-		key = key_at(base, i, schema);
+		key = stoup_record_key(base, i, schema);
 		if (key > highest && key <= seg->last_key)
 			highest = key;
 		if (highest >= key_ns)
@@ -201,7 +177,24 @@ static uint64_t bound(const struct stoup_cursor *cur, const uint8_t *base,
 {
 	if (cur->parts[cur->at.part].series->flags & STOUP_CATALOG_KEEP_ORDER)
 		return lower_bound_kept(base, seg, cur->schema, key_ns);
-	return lower_bound(base, seg->record_cnt, cur->schema, key_ns);
+	return stoup_record_bound(base, seg->record_cnt, cur->schema, key_ns);
+}
+
+int stoup_segment_base(
+	struct stoup_cursor *cur, const struct stoup_catalog_segment *seg, const uint8_t **ret)
+{
+	const uint8_t *base = cur->grip.base + seg->raw_off;
+
+	if (seg->raw_off > cur->grip.raw_len ||
+		(uint64_t)seg->record_cnt * cur->schema->stride >
+			cur->grip.raw_len - seg->raw_off ||
+		((uintptr_t)base & (cur->schema->align - 1)) != 0)
+		return stoup_error_set(&cur->error, -EPROTO,
+			"pool '%s': a segment at byte %u of block %u does not lie within it, or "
+			"not aligned",
+			cur->ses->pool, seg->raw_off, seg->block_idx);
+	*ret = base;
+	return 0;
 }
 
 /* Cut the leased segment to the range: 1 with *ret, 0 nothing of it is in the range. */
@@ -209,44 +202,47 @@ static int segment_cut(
 	struct stoup_cursor *cur, const struct stoup_catalog_segment *seg, struct stoup_span *ret)
 {
 	const struct stoup_schema *schema = cur->schema;
-	const uint8_t *base = cur->grip.base + seg->raw_off;
 	uint64_t low = 0, high = seg->record_cnt;
+	uint64_t ordinal = cur->parts[cur->at.part].ordinal + seg->ordinal;
+	const uint8_t *base;
+	int rc = stoup_segment_base(cur, seg, &base);
 
-	if (seg->raw_off > cur->grip.raw_len ||
-		high * schema->stride > cur->grip.raw_len - seg->raw_off ||
-		((uintptr_t)base & (schema->align - 1)) != 0)
-		return stoup_error_set(&cur->error, -EPROTO,
-			"pool '%s': a segment at byte %u of block %u does not lie within it, or "
-			"not aligned",
-			cur->st->pool, seg->raw_off, seg->block_idx);
+	if (rc < 0)
+		return rc;
 	if (cur->from_ns != 0 && seg->first_key < cur->from_ns)
 		low = bound(cur, base, seg, cur->from_ns);
 	if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
 		high = bound(cur, base, seg, cur->to_ns);
+	if (ordinal + low < cur->begin_ordinal)
+		low = cur->begin_ordinal - ordinal;
 	if (low >= high)
 		return 0;
 	*ret = (struct stoup_span){
 		.base = base + low * schema->stride,
 		.record_cnt = high - low,
 		.stride = schema->stride,
-		.ordinal = cur->parts[cur->at.part].ordinal + seg->ordinal + low,
+		.ordinal = ordinal + low,
 		.first_key = seg->first_key,
 		.last_key = seg->last_key,
 		.schema = schema,
 		.client = cur->st,
 		.cell_use = cur->grip.use,
 		.cell_idx = cur->grip.cell_idx,
+		.session_no = cur->ses->no,
 	};
+	cur->span_base = ret->base;
+	cur->span_cnt = ret->record_cnt;
+	cur->span_ordinal = ret->ordinal;
 	return 1;
 }
 
-static int segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg)
+int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg)
 {
 	const struct stoup_snapshot_volume *vol = cur->parts[cur->at.part].vol;
 	struct stoup_ahead run = {0};
 	int rc;
 
-	rc = stoup_grip_hit(cur->st, &cur->hand, vol, seg->block_idx, &cur->grip, &cur->error);
+	rc = stoup_grip_hit(cur->ses, &cur->hand, vol, seg->block_idx, &cur->grip, &cur->error);
 	if (rc != 0) {
 		cur->hit_cnt += rc > 0;
 		if (rc > 0 && ahead_due(cur))
@@ -256,15 +252,52 @@ static int segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_se
 	if (ahead_due(cur))
 		ahead_collect(cur, &run);
 	return stoup_grip_wait(
-		cur->st, &cur->hand, vol, seg->block_idx, &run, &cur->grip, &cur->error);
+		cur->ses, &cur->hand, vol, seg->block_idx, &run, &cur->grip, &cur->error);
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
+/* A cursor over the parts that the newest snapshot has. */
+static int cursor_make(struct stoup *st, const struct stoup_series *series,
+	struct stoup_cursor **ret, struct stoup_error *err)
+{
+	struct stoup_cursor *cur = calloc(1, sizeof(*cur));
+	int rc;
+
+	if (!cur)
+		return stoup_error_set(err, -ENOMEM, "no memory for a cursor");
+	cur->st = st;
+	cur->snap = stoup_snapshot_current(st);
+	cur->ses = cur->snap->session;
+	cur->grip.cell_idx = STOUP_CELL_NONE;
+	cur->look_in = cur->look_every = 1;
+	rc = stoup_registry_entry(st, series->id, &cur->name, &cur->schema);
+	if (rc == 0)
+		rc = stoup_series_parts(
+			cur->snap, cur->name, cur->schema, &cur->parts, &cur->part_cnt);
+	if (rc == 0 && !(st->opt.flags & STOUP_NO_RECONNECT) &&
+		!(cur->anchor.bytes = malloc(cur->schema->stride + 1)))
+		rc = -ENOMEM;
+	if (rc == 0) {
+		*ret = cur;
+		return 0;
+	}
+	rc = rc == -ENOTUNIQ ? -ENOENT : rc;
+	stoup_error_set(err, rc,
+		rc == -ENOENT ? "this series is not of pool '%s', or no longer"
+			      : "no memory for a cursor of '%s'",
+		cur->ses->pool);
+	stoup_snapshot_release(cur->snap);
+	stoup_session_release(cur->ses);
+	free(cur->parts);
+	free(cur);
+	return rc;
+}
+
 int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct stoup_range *range,
 	struct stoup_cursor **ret, struct stoup_error *err)
 {
-	struct stoup_cursor *cur;
+	struct stoup_cursor *cur = NULL;
 	int64_t from_ns = range && range->from_ns > 0 ? range->from_ns : 0;
 	int64_t to_ns = range ? range->to_ns : 0;
 	int rc;
@@ -275,34 +308,19 @@ int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct
 		return stoup_error_set(err, -EINVAL,
 			"the range ends at %lld, before it begins at %lld", (long long)to_ns,
 			(long long)from_ns);
-	cur = calloc(1, sizeof(*cur));
-	if (!cur)
-		return stoup_error_set(err, -ENOMEM, "no memory for a cursor");
-	rc = stoup_series_parts(st, series->id, &cur->parts, &cur->part_cnt);
-	if (rc < 0) {
-		free(cur);
-		return stoup_error_set(err, rc,
-			rc == -ENOENT ? "this series is not of pool '%s'"
-				      : "no memory for a cursor of '%s'",
-			st->pool);
-	}
-	if (series->schema->flags & STOUP_SCHEMA_VARIABLE) {
-		free(cur->parts);
-		free(cur);
+	if (series->schema->flags & STOUP_SCHEMA_VARIABLE)
 		return stoup_error_set(err, -ENOTSUP,
 			"%.120s holds messages: a scan of fixed-length records cannot read it",
 			series->name);
-	}
-	cur->st = st;
-	cur->schema = series->schema;
+	rc = cursor_make(st, series, &cur, err);
+	if (rc < 0)
+		return rc;
 	cur->from_ns = from_ns;
 	cur->to_ns = to_ns;
-	cur->grip.cell_idx = STOUP_CELL_NONE;
-	cur->look_in = cur->look_every = 1;
-	if (st->control->ahead_bytes_cap > 0)
+	if (cur->ses->control->ahead_bytes_cap > 0)
 		cur->window = st->opt.ahead_cnt < WINDOW_FIRST ? st->opt.ahead_cnt : WINDOW_FIRST;
 	if (cur->part_cnt > 0)
-		cur->at.seg = part_begin(&cur->parts[0], from_ns);
+		cur->at.seg = stoup_part_begin(&cur->parts[0], from_ns);
 	pthread_mutex_lock(&st->mutex);
 	st->cursor_cnt++;
 	pthread_mutex_unlock(&st->mutex);
@@ -313,7 +331,7 @@ int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct
 /* Bring the counters into the page. */
 static void flush(struct stoup_cursor *cur)
 {
-	struct stoup_page *page = cur->st->page;
+	struct stoup_page *page = cur->ses->page;
 
 	if (cur->hit_cnt > 0)
 		atomic_fetch_add_explicit(&page->hit_cnt, cur->hit_cnt, memory_order_relaxed);
@@ -328,12 +346,12 @@ static void flush(struct stoup_cursor *cur)
  * one call. */
 static int pulse(struct stoup_cursor *cur)
 {
-	struct stoup *st = cur->st;
+	struct stoup_session *ses = cur->ses;
 	struct timespec ts;
 	uint64_t now, last;
 
 	if (cur->look_in-- > 1)
-		return stoup_client_check(st, 0, &cur->error);
+		return stoup_session_check(ses, 0);
 	flush(cur);
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
@@ -343,11 +361,11 @@ static int pulse(struct stoup_cursor *cur)
 		cur->look_every *= 2;
 	cur->look_in = cur->look_every;
 	cur->look_ns = now;
-	last = atomic_load_explicit(&st->pulse_ns, memory_order_relaxed);
+	last = atomic_load_explicit(&ses->pulse_ns, memory_order_relaxed);
 	if (now < last + STOUP_PULSE_NS)
-		return stoup_client_check(st, 0, &cur->error);
-	atomic_store_explicit(&st->pulse_ns, now, memory_order_relaxed);
-	return stoup_client_check(st, 1, &cur->error);
+		return stoup_session_check(ses, 0);
+	atomic_store_explicit(&ses->pulse_ns, now, memory_order_relaxed);
+	return stoup_session_check(ses, 1);
 }
 
 /* Past the segment at `at`; the window doubles. */
@@ -359,39 +377,73 @@ static void advance(struct stoup_cursor *cur)
 		                                                       : cur->st->opt.ahead_cnt;
 }
 
-int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
+/* Find and lease the next span: 1, 0, or a negative errno with text. */
+static int find(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	const struct stoup_catalog_segment *seg;
-	int rc;
+	int rc = pulse(cur);
 
-	cur->error.code = 0;
-	cur->error.text[0] = 0;
-	if (!stoup_client_own(cur->st))
-		return stoup_client_inherited(&cur->error);
-	stoup_grip_release(cur->st, &cur->hand, &cur->grip);
-	rc = pulse(cur);
-	while (rc == 0) {
-		seg = place_segment(cur, &cur->at);
-		if (!seg)
-			break;
-		rc = segment_lease(cur, seg);
+	if (rc == 0 && cur->resuming)
+		rc = stoup_cursor_locate(cur);
+	while (rc == 0 && (seg = stoup_place_segment(cur, &cur->at)) != NULL) {
+		rc = stoup_segment_lease(cur, seg);
 		if (rc < 0)
 			break;
 		rc = segment_cut(cur, seg, ret);
 		if (rc <= 0)
-			stoup_grip_release(cur->st, &cur->hand, &cur->grip);
-		if (rc < 0)
-			break;
-		advance(cur);
+			stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
+		if (rc >= 0)
+			advance(cur);
 	}
+	return rc;
+}
+
+/* One try in the session that the cursor has. */
+static int step(struct stoup_cursor *cur, struct stoup_span *ret)
+{
+	int rc;
+
+	if (!cur->active && stoup_session_enter(cur->ses) < 0)
+		return -EPIPE;
+	cur->active = 1;
+	rc = find(cur, ret);
 	if (rc > 0) {
 		cur->record_cnt += ret->record_cnt;
 		return 1;
 	}
 	flush(cur);
-	if (rc == 0 || rc == -EDQUOT)
-		stoup_hand_fini(cur->st, &cur->hand);
-	if (rc == 0)
+	if (rc == 0 || rc == -EDQUOT || rc == -EPIPE)
+		stoup_hand_fini(cur->ses, &cur->hand);
+	cur->active = 0;
+	stoup_session_leave(cur->ses);
+	return rc;
+}
+
+int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
+{
+	uint64_t deadline_ns = 0;
+	int rc;
+
+	if (!stoup_client_own(cur->st)) {
+		cur->error.text[0] = 0;
+		return stoup_client_inherited(&cur->error);
+	}
+	if (cur->failed)
+		return cur->error.code;
+	cur->error.code = 0;
+	cur->error.text[0] = 0;
+	if (cur->span_cnt > 0)
+		stoup_anchor_take(cur);
+	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
+	while ((rc = step(cur, ret)) == -EPIPE) {
+		/* One deadline for the call, also when the next daemon ends as well. */
+		if (deadline_ns == 0)
+			deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
+		rc = stoup_cursor_renew(cur, deadline_ns);
+		if (rc < 0)
+			break;
+	}
+	if (rc >= 0)
 		cur->error.code = 0;
 	return rc;
 }
@@ -403,9 +455,9 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 
 	if (!stoup_client_own(cur->st))
 		return -ECHILD;
-	if (cur->error.code == 0)
+	if (cur->error.code == 0 || cur->failed || cur->resuming)
 		return -EINVAL;
-	seg = place_segment(cur, &cur->at);
+	seg = stoup_place_segment(cur, &cur->at);
 	if (!seg)
 		return 0;
 	cnt = seg->record_cnt;
@@ -414,6 +466,7 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 		cnt--;
 	if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
 		cnt--;
+	stoup_anchor_skip(cur, seg);
 	advance(cur);
 	cur->error.code = 0;
 	return cnt;
@@ -432,13 +485,19 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 		return;
 	st = cur->st;
 	if (stoup_client_own(st)) {
-		stoup_grip_release(st, &cur->hand, &cur->grip);
-		stoup_hand_fini(st, &cur->hand);
-		flush(cur);
+		stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
+		stoup_hand_fini(cur->ses, &cur->hand);
+		if (cur->active) {
+			flush(cur);
+			stoup_session_leave(cur->ses);
+		}
+		stoup_snapshot_release(cur->snap);
+		stoup_session_release(cur->ses);
 		pthread_mutex_lock(&st->mutex);
 		st->cursor_cnt--;
 		pthread_mutex_unlock(&st->mutex);
 	}
+	free(cur->anchor.bytes);
 	free(cur->parts);
 	free(cur);
 }

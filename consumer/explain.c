@@ -37,7 +37,7 @@ static const char *tail(const char *text, size_t cap)
 
 struct holder {
 	uint32_t pid, lease_cnt;
-	uint64_t bytes;
+	uint64_t bytes, oldest_ns; /* 0: not looked at yet */
 	char comm[17];
 };
 
@@ -48,6 +48,7 @@ static void holder_read(struct stoup_control_consumer *c, struct holder *h)
 	h->pid = atomic_load_explicit(&c->pid, memory_order_relaxed);
 	h->lease_cnt = atomic_load_explicit(&c->lease_cnt, memory_order_relaxed);
 	h->bytes = atomic_load_explicit(&c->leased_bytes, memory_order_relaxed);
+	h->oldest_ns = atomic_load_explicit(&c->oldest_lease_ns, memory_order_relaxed);
 	comm[0] = atomic_load_explicit(&c->comm[0], memory_order_relaxed);
 	comm[1] = atomic_load_explicit(&c->comm[1], memory_order_relaxed);
 	memcpy(h->comm, comm, 16);
@@ -82,17 +83,20 @@ static uint32_t holders_read(const struct stoup_control *control, struct holder 
 	return cnt;
 }
 
-static int explain_starved(struct stoup *st, struct stoup_error *err)
+static int explain_starved(struct stoup_session *ses, struct stoup_error *err)
 {
 	struct holder top[HOLDERS_SHOWN];
-	uint32_t cnt = holders_read(st->control, top);
-	char text[160] = "";
+	uint32_t cnt = holders_read(ses->control, top);
+	uint64_t now_ns = stoup_client_now();
+	char text[176] = "";
 	size_t used = 0;
 
 	for (uint32_t i = 0; i < HOLDERS_SHOWN && top[i].lease_cnt > 0; i++) {
+		uint64_t since_ns = top[i].oldest_ns ? top[i].oldest_ns : now_ns;
+		double age = now_ns > since_ns ? (double)(now_ns - since_ns) / 1e9 : 0;
 		int len = snprintf(text + used, sizeof(text) - used,
-			"%s%u (%s) %u leases, %.1f MiB", i ? "; " : "", top[i].pid, top[i].comm,
-			top[i].lease_cnt, (double)top[i].bytes / 1048576.0);
+			"%s%u (%s) %u leases, %.1f MiB, for %.1f s", i ? "; " : "", top[i].pid,
+			top[i].comm, top[i].lease_cnt, (double)top[i].bytes / 1048576.0, age);
 
 		if (len < 0 || (size_t)len >= sizeof(text) - used) {
 			text[used] = 0;
@@ -101,28 +105,28 @@ static int explain_starved(struct stoup *st, struct stoup_error *err)
 		used += (size_t)len;
 	}
 	return stoup_error_set(err, -ENOBUFS,
-		"pool '%s' (%.1f MiB) is starved, held by %u: %s; release there, or enlarge the "
-		"pool",
-		st->pool, (double)st->data_region.len / 1048576.0, cnt,
+		"pool '%s' (%.1f MiB) is starved, held by %u: %s; release there or enlarge it",
+		ses->pool, (double)ses->data_region.len / 1048576.0, cnt,
 		used ? text : "nobody at the last look");
 }
 
 /* The daemon's own text; 1 when there was one. */
-static int from_log(const struct stoup *st, uint64_t detail, struct stoup_control_error *entry)
+static int from_log(
+	const struct stoup_session *ses, uint64_t detail, struct stoup_control_error *entry)
 {
 	uint64_t idx = detail - 1; /* 0 = no entry */
 
-	return detail != 0 && idx < st->control->error_cap &&
-	       stoup_control_error_read(st->control, (uint32_t)idx, entry) && entry->text[0] != 0;
+	return detail != 0 && idx < ses->control->error_cap &&
+	       stoup_control_error_read(ses->control, (uint32_t)idx, entry) && entry->text[0] != 0;
 }
 
-static int explain_block(struct stoup *st, const struct stoup_snapshot_volume *vol,
+static int explain_block(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, int code, uint64_t detail, struct stoup_error *err)
 {
 	const struct stoup_catalog_block *block = &vol->blocks[block_idx];
 	struct stoup_control_error entry;
 
-	if (from_log(st, detail, &entry))
+	if (from_log(ses, detail, &entry))
 		return stoup_error_set(err, code, "%s", entry.text);
 	return stoup_error_set(err, code, "%s: block %u at offset %llu (%u bytes) %s",
 		tail(volume_path(vol), 120), block_idx, (unsigned long long)block->stored_off,
@@ -131,71 +135,75 @@ static int explain_block(struct stoup *st, const struct stoup_snapshot_volume *v
 				 : "could not be read");
 }
 
-int stoup_explain_request(struct stoup *st, const struct stoup_snapshot_volume *vol,
+int stoup_explain_request(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, int32_t error, uint64_t detail, struct stoup_error *err)
 {
 	struct stoup_control_error entry;
 
 	switch (error) {
 	case -ENOBUFS:
-		return explain_starved(st, err);
+		return explain_starved(ses, err);
 	case -EBADMSG:
 	case -EIO:
-		return explain_block(st, vol, block_idx, error, detail, err);
+		return explain_block(ses, vol, block_idx, error, detail, err);
 	case -EFBIG:
-		if (from_log(st, detail, &entry))
+		if (from_log(ses, detail, &entry))
 			return stoup_error_set(err, -EFBIG, "%s", entry.text);
 		return stoup_error_set(err, -EFBIG,
 			"block %u of %s has %u decoded bytes, pool '%s' (%llu bytes) serves at "
 			"most %u: start "
 			"stoupd with a larger --size, or ingest with smaller blocks",
 			block_idx, tail(volume_path(vol), 90), vol->blocks[block_idx].raw_len,
-			st->pool, (unsigned long long)st->data_region.len,
-			st->control->block_len_max);
+			ses->pool, (unsigned long long)ses->data_region.len,
+			ses->control->block_len_max);
 	case -EBUSY:
 		return stoup_error_set(err, -EBUSY,
 			"block %u of %s was not asked for: too many requests are in flight in pool "
-			"'%s' (one process may have %u): call again, or read with fewer threads",
-			block_idx, tail(volume_path(vol), 60), st->pool, STOUP_SLOT_CNT);
+			"'%s' (one process may have %u): call again, read with fewer threads, or "
+			"start stoupd with more --requests (at most %u)",
+			block_idx, tail(volume_path(vol), 40), ses->pool, ses->request_cap,
+			STOUP_SLOT_CNT);
 	case -ESTALE:
 		return stoup_error_set(err, -ESTALE,
-			"volume %s is no longer served by pool '%s': attach anew",
-			tail(volume_path(vol), 120), st->pool);
+			"the snapshot of this cursor is so old that volume %s of it is no longer "
+			"served by pool '%s': call stoup_refresh and open a new cursor",
+			tail(volume_path(vol), 90), ses->pool);
 	case -EPIPE:
 	case -ESHUTDOWN:
 		return stoup_error_set(err, -EPIPE,
 			"the daemon of pool '%s' was stopped: start it again and attach anew",
-			st->pool);
+			ses->pool);
 	case -ETIMEDOUT:
-		return stoup_explain_timeout(st, vol, block_idx, err);
+		return stoup_explain_timeout(ses, vol, block_idx, err);
 	case 0:
 	case -EPROTO:
 		return stoup_error_set(err, -EPROTO,
 			"the daemon of pool '%s' ended a request for block %u without granting it: "
 			"restart it",
-			st->pool, block_idx);
+			ses->pool, block_idx);
 	default:
 		break;
 	}
 	if (error > 0 || error < -4095)
 		error = -EPROTO;
-	if (from_log(st, detail, &entry))
+	if (from_log(ses, detail, &entry))
 		return stoup_error_set(err, error, "%s", entry.text);
 	return stoup_error_set(err, error, "block %u of %s: %s", block_idx,
 		tail(volume_path(vol), 120), strerror(-error));
 }
 
-int stoup_explain_timeout(struct stoup *st, const struct stoup_snapshot_volume *vol,
+int stoup_explain_timeout(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, struct stoup_error *err)
 {
-	int rc = stoup_client_silent(st, ": stopped, or stuck in a read", err);
+	int rc = stoup_session_silent(ses, ": stopped, or stuck in a read", err);
 
 	if (rc < 0)
 		return rc;
-	if (atomic_load_explicit(&st->control->starving, memory_order_relaxed))
-		return explain_starved(st, err);
+	if (atomic_load_explicit(&ses->control->starving, memory_order_relaxed))
+		return explain_starved(ses, err);
 	return stoup_error_set(err, -ETIMEDOUT,
 		"block %u of %s did not come within %.3f s (pool '%s'): call again, or raise the "
 		"time-out",
-		block_idx, tail(volume_path(vol), 120), (double)st->opt.timeout_ns / 1e9, st->pool);
+		block_idx, tail(volume_path(vol), 120), (double)ses->client->opt.timeout_ns / 1e9,
+		ses->pool);
 }

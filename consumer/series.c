@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* series.c - series over all volumes: by name, in a listing, and the parts that a cursor walks.
+/* series.c - series over all volumes of a snapshot: by name, in a listing, and the parts that a
+ * cursor walks.
  *
- *      volume 0   A/x  B/x         id of B/x = (first volume that has it, index there)
- *      volume 1        B/x  C/x    listing   = A/x B/x C/x, by name, made at its first use
+ *      volume 0   A/x  B/x         (volume, index there) --name, layout--> id (registry.c)
+ *      volume 1        B/x  C/x    listing = A/x B/x C/x, by name, made at its first use
  *
  * Invariant: an id names one (name, layout); names that stand for several layouts are several
- * series. Catalogs never change, so an id and all texts stay valid until stoup_detach.
+ * series. What a snapshot holds of a series is found anew by name and layout, so that ids outlive
+ * the volumes.
  *
- * Concurrency: everything reads immutable catalogs; the listing is made once, under the mutex.
+ * Concurrency: everything reads a snapshot that is referenced; its listing is made once, under the
+ * mutex. Nothing here waits or asks the daemon.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -17,25 +20,22 @@
 
 #define NEAR_CNT 3u /* names that the text of -ENOENT offers */
 
-static uint64_t id_make(uint32_t vol_idx, uint32_t series_idx)
+/* A series of one volume: (volume, index there). */
+static uint64_t place_make(uint32_t vol_idx, uint32_t series_idx)
 {
-	return ((uint64_t)vol_idx << 32 | series_idx) + 1;
+	return (uint64_t)vol_idx << 32 | series_idx;
 }
 
-static const struct stoup_snapshot_volume *id_volume(const struct stoup *st, uint64_t id)
+static const struct stoup_snapshot_volume *place_volume(
+	const struct stoup_snapshot *snap, uint64_t place)
 {
-	return &st->volumes[(id - 1) >> 32];
+	return &snap->volumes[place >> 32];
 }
 
-static const struct stoup_catalog_series *id_series(const struct stoup *st, uint64_t id)
+static const struct stoup_catalog_series *place_series(
+	const struct stoup_snapshot *snap, uint64_t place)
 {
-	return &id_volume(st, id)->series[(uint32_t)(id - 1)];
-}
-
-static int id_valid(const struct stoup *st, uint64_t id)
-{
-	return id != 0 && (id - 1) >> 32 < st->volume_cnt &&
-	       (uint32_t)(id - 1) < id_volume(st, id)->catalog->series_cnt;
+	return &place_volume(snap, place)->series[(uint32_t)place];
 }
 
 static const char *series_name(
@@ -44,30 +44,31 @@ static const char *series_name(
 	return stoup_catalog_string(vol->catalog, series->name_off);
 }
 
-static const char *id_name(const struct stoup *st, uint64_t id)
+static const char *place_name(const struct stoup_snapshot *snap, uint64_t place)
 {
-	return series_name(id_volume(st, id), id_series(st, id));
+	return series_name(place_volume(snap, place), place_series(snap, place));
 }
 
-static const struct stoup_schema *id_schema(const struct stoup *st, uint64_t id)
+static const struct stoup_schema *place_schema(const struct stoup_snapshot *snap, uint64_t place)
 {
-	return id_volume(st, id)->schemas[id_series(st, id)->schema_idx];
+	return place_volume(snap, place)->schemas[place_series(snap, place)->schema_idx];
 }
 
-/* The first series of volume `v` named `name` whose layout is `schema` (NULL: any); 0 = none. */
-static uint64_t find_in(
-	const struct stoup *st, uint32_t v, const char *name, const struct stoup_schema *schema)
+/* The series of a volume named `name` whose layout is `schema`, or NULL; *others: there are such in
+ * other layouts. */
+static const struct stoup_catalog_series *find_in(const struct stoup_snapshot_volume *vol,
+	const char *name, const struct stoup_schema *schema, int *others)
 {
-	const struct stoup_snapshot_volume *vol = &st->volumes[v];
 	int64_t at = stoup_catalog_find(vol->catalog, name);
 
 	for (; at >= 0 && at < vol->catalog->series_cnt; at++) {
 		if (strcmp(series_name(vol, &vol->series[at]), name) != 0)
 			break;
-		if (!schema || vol->schemas[vol->series[at].schema_idx] == schema)
-			return id_make(v, (uint32_t)at);
+		if (vol->schemas[vol->series[at].schema_idx] == schema)
+			return &vol->series[at];
+		*others = 1;
 	}
-	return 0;
+	return NULL;
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -85,28 +86,28 @@ static int by_key(const void *a, const void *b)
 	return x->vol < y->vol ? -1 : x->vol > y->vol;
 }
 
-int stoup_series_parts(struct stoup *st, uint64_t id, struct stoup_part **ret, uint32_t *ret_cnt)
+int stoup_series_parts(const struct stoup_snapshot *snap, const char *name,
+	const struct stoup_schema *schema, struct stoup_part **ret, uint32_t *ret_cnt)
 {
-	const struct stoup_schema *schema;
-	struct stoup_part *parts;
+	struct stoup_part *parts = calloc(snap->volume_cnt + 1, sizeof(*parts));
+	const struct stoup_catalog_series *series;
 	uint64_t ordinal = 0;
 	uint32_t cnt = 0;
-	const char *name;
+	int found = 0, others = 0;
 
-	if (!id_valid(st, id))
-		return -ENOENT;
-	name = id_name(st, id);
-	schema = id_schema(st, id);
-	parts = calloc(st->volume_cnt, sizeof(*parts));
 	if (!parts)
 		return -ENOMEM;
-	for (uint32_t v = (uint32_t)((id - 1) >> 32); v < st->volume_cnt; v++) {
-		uint64_t part_id = find_in(st, v, name, schema);
-
-		if (part_id == 0 || id_series(st, part_id)->segment_cnt == 0)
+	for (uint32_t v = 0; v < snap->volume_cnt; v++) {
+		series = find_in(&snap->volumes[v], name, schema, &others);
+		found |= series != NULL;
+		if (!series || series->segment_cnt == 0)
 			continue;
-		parts[cnt].vol = &st->volumes[v];
-		parts[cnt++].series = id_series(st, part_id);
+		parts[cnt].vol = &snap->volumes[v];
+		parts[cnt++].series = series;
+	}
+	if (!found) {
+		free(parts);
+		return others ? -ENOTUNIQ : -ENOENT;
 	}
 	if (cnt > 1)
 		qsort(parts, cnt, sizeof(*parts), by_key);
@@ -119,14 +120,16 @@ int stoup_series_parts(struct stoup *st, uint64_t id, struct stoup_part **ret, u
 	return 0;
 }
 
-static int series_fill(struct stoup *st, uint64_t id, struct stoup_series *ret)
+static int series_fill(const struct stoup_snapshot *snap, uint64_t place, struct stoup_series *ret)
 {
-	struct stoup_series series = {
-		.id = id, .name = id_name(st, id), .schema = id_schema(st, id)};
+	struct stoup_series series = {.schema = place_schema(snap, place)};
 	struct stoup_part *parts;
 	uint32_t cnt;
-	int rc = stoup_series_parts(st, id, &parts, &cnt);
+	int rc = stoup_registry_id(snap->session->client, place_name(snap, place), series.schema,
+		&series.id, &series.name);
 
+	if (rc == 0)
+		rc = stoup_series_parts(snap, series.name, series.schema, &parts, &cnt);
 	if (rc < 0)
 		return rc;
 	for (uint32_t i = 0; i < cnt; i++) {
@@ -150,73 +153,105 @@ static int series_fill(struct stoup *st, uint64_t id, struct stoup_series *ret)
 
 /* ---- listing --------------------------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b, void *client)
+static int by_name(const void *a, const void *b, void *snapshot)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	int order = strcmp(id_name(client, x), id_name(client, y));
+	int order = strcmp(place_name(snapshot, x), place_name(snapshot, y));
 	uint64_t xhash, yhash;
 
 	if (order != 0)
 		return order;
-	xhash = id_schema(client, x)->hash;
-	yhash = id_schema(client, y)->hash;
+	xhash = place_schema(snapshot, x)->hash;
+	yhash = place_schema(snapshot, y)->hash;
 	if (xhash != yhash)
 		return xhash < yhash ? -1 : 1;
 	return x < y ? -1 : x > y;
 }
 
 /* Under the mutex. */
-static int listing_make(struct stoup *st)
+static int listing_make(struct stoup_snapshot *snap)
 {
-	uint64_t cnt = 0, kept = 0, *ids;
+	uint64_t cnt = 0, kept = 0, *places;
 
-	for (uint32_t v = 0; v < st->volume_cnt; v++)
-		cnt += st->volumes[v].catalog->series_cnt;
-	ids = malloc((cnt ? cnt : 1) * sizeof(*ids));
-	if (!ids)
+	for (uint32_t v = 0; v < snap->volume_cnt; v++)
+		cnt += snap->volumes[v].catalog->series_cnt;
+	places = malloc((cnt ? cnt : 1) * sizeof(*places));
+	if (!places)
 		return -ENOMEM;
 	cnt = 0;
-	for (uint32_t v = 0; v < st->volume_cnt; v++) {
-		for (uint32_t s = 0; s < st->volumes[v].catalog->series_cnt; s++)
-			ids[cnt++] = id_make(v, s);
+	for (uint32_t v = 0; v < snap->volume_cnt; v++) {
+		for (uint32_t s = 0; s < snap->volumes[v].catalog->series_cnt; s++)
+			places[cnt++] = place_make(v, s);
 	}
-	qsort_r(ids, cnt, sizeof(*ids), by_name, st);
+	qsort_r(places, cnt, sizeof(*places), by_name, snap);
 	/* The same series in later volumes sorts behind its first one. */
 	for (uint64_t i = 0; i < cnt; i++) {
-		if (kept > 0 && id_schema(st, ids[kept - 1]) == id_schema(st, ids[i]) &&
-			strcmp(id_name(st, ids[kept - 1]), id_name(st, ids[i])) == 0)
+		if (kept > 0 &&
+			place_schema(snap, places[kept - 1]) == place_schema(snap, places[i]) &&
+			strcmp(place_name(snap, places[kept - 1]), place_name(snap, places[i])) ==
+				0)
 			continue;
-		ids[kept++] = ids[i];
+		places[kept++] = places[i];
 	}
-	st->listing = ids;
-	st->listing_cnt = kept;
-	st->listing_made = 1;
+	snap->listing = places;
+	snap->listing_cnt = kept;
+	snap->listing_made = 1;
 	return 0;
 }
 
-int64_t stoup_series_cnt(struct stoup *st)
+static int64_t listing_cnt(struct stoup_snapshot *snap)
 {
+	struct stoup *st = snap->session->client;
 	int64_t rc = 0;
 
-	if (!stoup_client_own(st))
-		return -ECHILD;
 	pthread_mutex_lock(&st->mutex);
-	if (!st->listing_made)
-		rc = listing_make(st);
+	if (!snap->listing_made)
+		rc = listing_make(snap);
 	if (rc == 0)
-		rc = (int64_t)st->listing_cnt;
+		rc = (int64_t)snap->listing_cnt;
 	pthread_mutex_unlock(&st->mutex);
 	return rc;
 }
 
+/* The references of stoup_snapshot_current. */
+static void put(struct stoup_snapshot *snap)
+{
+	struct stoup_session *ses = snap->session;
+
+	stoup_snapshot_release(snap);
+	stoup_session_release(ses);
+}
+
+int64_t stoup_series_cnt(struct stoup *st)
+{
+	struct stoup_snapshot *snap;
+	int64_t cnt;
+
+	if (!stoup_client_own(st))
+		return -ECHILD;
+	snap = stoup_snapshot_current(st);
+	cnt = listing_cnt(snap);
+	put(snap);
+	return cnt;
+}
+
 int stoup_series_at(struct stoup *st, uint64_t idx, struct stoup_series *ret)
 {
-	int64_t cnt = stoup_series_cnt(st);
+	struct stoup_snapshot *snap;
+	int64_t cnt;
+	int rc;
 
+	if (!stoup_client_own(st))
+		return -ECHILD;
+	snap = stoup_snapshot_current(st);
+	cnt = listing_cnt(snap);
+	/* The listing does not change once it is made; the mutex ordered it. */
 	if (cnt < 0)
-		return (int)cnt;
-	/* The listing does not change once it is made; the mutex above ordered it. */
-	return idx < (uint64_t)cnt ? series_fill(st, st->listing[idx], ret) : -ENOENT;
+		rc = (int)cnt;
+	else
+		rc = idx < (uint64_t)cnt ? series_fill(snap, snap->listing[idx], ret) : -ENOENT;
+	put(snap);
+	return rc;
 }
 
 /* ---- by name --------------------------------------------------------------------------------- */
@@ -235,16 +270,16 @@ static uint32_t nearness(const char *asked, const char *name)
 	return prefix;
 }
 
-static int explain_missing(struct stoup *st, const char *asked, struct stoup_error *err)
+static int explain_missing(struct stoup_snapshot *snap, const char *asked, struct stoup_error *err)
 {
-	uint64_t best[NEAR_CNT] = {0};
+	uint64_t best[NEAR_CNT] = {0}; /* place + 1 */
 	uint32_t score[NEAR_CNT] = {0};
-	int64_t cnt = stoup_series_cnt(st);
+	int64_t cnt = listing_cnt(snap);
 	char text[STOUP_ERROR_TEXT_CAP] = "";
 	size_t used = 0;
 
 	for (int64_t i = 0; i < cnt; i++) {
-		uint32_t near = nearness(asked, id_name(st, st->listing[i])), at = NEAR_CNT;
+		uint32_t near = nearness(asked, place_name(snap, snap->listing[i])), at = NEAR_CNT;
 
 		while (at > 0 && near > score[at - 1])
 			at--;
@@ -254,11 +289,11 @@ static int explain_missing(struct stoup *st, const char *asked, struct stoup_err
 			best[j] = best[j - 1];
 			score[j] = score[j - 1];
 		}
-		best[at] = st->listing[i];
+		best[at] = snap->listing[i] + 1;
 		score[at] = near;
 	}
 	for (uint32_t i = 0; i < NEAR_CNT && best[i]; i++) {
-		const char *name = id_name(st, best[i]);
+		const char *name = place_name(snap, best[i] - 1);
 		size_t len = strlen(name);
 
 		if (used + len + 3 > 150)
@@ -272,38 +307,53 @@ static int explain_missing(struct stoup *st, const char *asked, struct stoup_err
 	}
 	if (used == 0)
 		return stoup_error_set(err, -ENOENT,
-			"pool '%s' has no series '%.60s'; stoup ls lists its %lld series", st->pool,
-			asked, (long long)cnt);
-	return stoup_error_set(
-		err, -ENOENT, "pool '%s' has no series '%.60s'; near: %s", st->pool, asked, text);
+			"pool '%s' has no series '%.60s'; stoup ls lists its %lld series",
+			snap->session->pool, asked, (long long)cnt);
+	return stoup_error_set(err, -ENOENT, "pool '%s' has no series '%.60s'; near: %s",
+		snap->session->pool, asked, text);
 }
 
-int stoup_series_find(
-	struct stoup *st, const char *name, struct stoup_series *ret, struct stoup_error *err)
+/* The place of the series named `name`: 1; 0 there is none; -ENOTUNIQ. */
+static int find(const struct stoup_snapshot *snap, const char *name, uint64_t *ret_place)
 {
-	uint64_t id = 0;
-	int rc;
+	int found = 0;
 
-	if (!stoup_client_own(st))
-		return stoup_client_inherited(err);
-	for (uint32_t v = 0; v < st->volume_cnt; v++) {
-		const struct stoup_snapshot_volume *vol = &st->volumes[v];
+	for (uint32_t v = 0; v < snap->volume_cnt; v++) {
+		const struct stoup_snapshot_volume *vol = &snap->volumes[v];
 		int64_t at = stoup_catalog_find(vol->catalog, name);
 
 		for (; at >= 0 && at < vol->catalog->series_cnt; at++) {
 			if (strcmp(series_name(vol, &vol->series[at]), name) != 0)
 				break;
-			if (id == 0)
-				id = id_make(v, (uint32_t)at);
-			else if (vol->schemas[vol->series[at].schema_idx] != id_schema(st, id))
-				return stoup_error_set(err, -ENOTUNIQ,
-					"'%.100s' stands for several layouts: pick one by "
-					"stoup_series_at",
-					name);
+			if (!found)
+				*ret_place = place_make(v, (uint32_t)at);
+			else if (vol->schemas[vol->series[at].schema_idx] !=
+				 place_schema(snap, *ret_place))
+				return -ENOTUNIQ;
+			found = 1;
 		}
 	}
-	if (id == 0)
-		return explain_missing(st, name, err);
-	rc = series_fill(st, id, ret);
-	return rc < 0 ? stoup_error_set(err, rc, "no memory for the parts of '%.100s'", name) : 0;
+	return found;
+}
+
+int stoup_series_find(
+	struct stoup *st, const char *name, struct stoup_series *ret, struct stoup_error *err)
+{
+	struct stoup_snapshot *snap;
+	uint64_t place = 0;
+	int rc;
+
+	if (!stoup_client_own(st))
+		return stoup_client_inherited(err);
+	snap = stoup_snapshot_current(st);
+	rc = find(snap, name, &place);
+	if (rc < 0)
+		stoup_error_set(err, rc,
+			"'%.100s' stands for several layouts: pick one by stoup_series_at", name);
+	else if (rc == 0)
+		rc = explain_missing(snap, name, err);
+	else if ((rc = series_fill(snap, place, ret)) < 0)
+		stoup_error_set(err, rc, "no memory for the parts of '%.100s'", name);
+	put(snap);
+	return rc;
 }

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* snapshot.c - the volumes of an attachment: map their catalogs, order them, share their schemas.
+/* snapshot.c - the volumes of a snapshot: map their catalogs, order them, share their schemas.
  *
- *      descriptors in the daemon's order --map, verify--> volumes --sort by ingest--> st->volumes
- *                                                            \--one object per layout--> st->schemas
+ *      descriptors in the daemon's order --map, verify--> volumes --sort by ingest--> snapshot
+ *                                                            \--one object per layout--> registry
  *
- * Invariant: after attach nothing here changes, so series and cursors read it without a lock. Two
- * volumes whose layouts agree share one schema object: comparing pointers compares layouts.
+ *      page->snapshot_seq = the oldest snapshot that a cursor has, or the newest one
+ *
+ * Invariant: once made, a snapshot does not change, so series and cursors read it without a lock.
+ * The page names a snapshot as long as anybody may read its catalogs: afterwards the daemon gives
+ * their places to other volumes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +24,21 @@ static void *grow(void *items, uint32_t cnt, size_t item_len)
 	return realloc(items, (cnt ? (size_t)cnt * 2 : 8) * item_len);
 }
 
-int stoup_snapshot_add(struct stoup *st, int fd, struct stoup_error *err)
+int stoup_snapshot_make(struct stoup_session *ses, uint64_t seq, struct stoup_snapshot **ret,
+	struct stoup_error *err)
+{
+	struct stoup_snapshot *snap = calloc(1, sizeof(*snap));
+
+	if (!snap)
+		return stoup_error_set(err, -ENOMEM, "no memory for a snapshot");
+	snap->session = ses;
+	snap->seq = seq;
+	snap->refs = 1;
+	*ret = snap;
+	return 0;
+}
+
+int stoup_snapshot_add(struct stoup_snapshot *snap, int fd, struct stoup_error *err)
 {
 	struct stoup_snapshot_volume *more, *vol;
 	struct stoup_region region;
@@ -36,22 +53,19 @@ int stoup_snapshot_add(struct stoup *st, int fd, struct stoup_error *err)
 	rc = stoup_catalog_verify(catalog, region.len, err);
 	if (rc < 0)
 		goto out_unmap;
-	if (catalog->volume_idx >= st->control->volume_cap) {
+	if (catalog->volume_idx >= snap->session->control->volume_cap) {
 		rc = stoup_error_set(err, -EPROTO, "the daemon's catalog names volume %u of %u",
-			catalog->volume_idx, st->control->volume_cap);
+			catalog->volume_idx, snap->session->control->volume_cap);
 		goto out_unmap;
 	}
-	/* Retired meanwhile: its blocks are not served any more. */
-	if (atomic_load_explicit(&stoup_control_volumes(st->control)[catalog->volume_idx].state,
-		    memory_order_acquire) == STOUP_VOLUME_RETIRED)
-		goto out_unmap;
-	more = grow(st->volumes, st->volume_cnt, sizeof(*more));
+	more = grow(snap->volumes, snap->volume_cnt, sizeof(*more));
 	if (!more) {
-		rc = stoup_error_set(err, -ENOMEM, "no memory for %u volumes", st->volume_cnt + 1);
+		rc = stoup_error_set(
+			err, -ENOMEM, "no memory for %u volumes", snap->volume_cnt + 1);
 		goto out_unmap;
 	}
-	st->volumes = more;
-	vol = &st->volumes[st->volume_cnt++];
+	snap->volumes = more;
+	vol = &snap->volumes[snap->volume_cnt++];
 	*vol = (struct stoup_snapshot_volume){
 		.catalog = catalog,
 		.map_len = region.len,
@@ -78,65 +92,22 @@ static int by_ingest(const void *a, const void *b)
 	return x->volume_idx < y->volume_idx ? -1 : x->volume_idx > y->volume_idx;
 }
 
-/* The client's object for a layout; made at its first sight. */
-static int schema_intern(struct stoup *st, const struct stoup_catalog *catalog, uint32_t idx,
-	const struct stoup_schema **ret, struct stoup_error *err)
+int stoup_snapshot_finish(struct stoup_snapshot *snap, struct stoup_error *err)
 {
-	const struct stoup_catalog_schema *c = &stoup_catalog_schemas(catalog)[idx];
-	struct stoup_schema schema = {
-		.stride = c->stride,
-		.align = c->align,
-		.key_off = c->key_off,
-		.flags = c->flags,
-		.interval_ns = c->interval_ns,
-		.field_cnt = c->field_cnt,
-		.fields = stoup_catalog_fields(catalog) + c->field_first,
-	};
-	struct stoup_schema **more, *made;
+	struct stoup *st = snap->session->client;
 	int rc;
 
-	memcpy(schema.name, c->name, sizeof(schema.name));
-	schema.hash = stoup_schema_hash(&schema);
-	for (uint32_t i = 0; i < st->schema_cnt; i++) {
-		if (st->schemas[i]->hash == schema.hash &&
-			strcmp(st->schemas[i]->name, schema.name) == 0) {
-			*ret = st->schemas[i];
-			return 0;
-		}
-	}
-	rc = stoup_schema_valid(&schema, err);
-	if (rc < 0) {
-		stoup_error_prefix(err, "the daemon's catalog of volume %u", catalog->volume_idx);
-		return stoup_error_set(err, -EPROTO, "%s", err ? err->text : "");
-	}
-	more = grow(st->schemas, st->schema_cnt, sizeof(struct stoup_schema *));
-	if (!more)
-		return stoup_error_set(err, -ENOMEM, "no memory for schemas");
-	st->schemas = more;
-	made = malloc(sizeof(*made));
-	if (!made)
-		return stoup_error_set(err, -ENOMEM, "no memory for a schema");
-	*made = schema;
-	st->schemas[st->schema_cnt++] = made;
-	*ret = made;
-	return 0;
-}
-
-int stoup_snapshot_finish(struct stoup *st, struct stoup_error *err)
-{
-	int rc;
-
-	if (st->volume_cnt > 1)
-		qsort(st->volumes, st->volume_cnt, sizeof(*st->volumes), by_ingest);
-	for (uint32_t v = 0; v < st->volume_cnt; v++) {
-		struct stoup_snapshot_volume *vol = &st->volumes[v];
+	if (snap->volume_cnt > 1)
+		qsort(snap->volumes, snap->volume_cnt, sizeof(*snap->volumes), by_ingest);
+	for (uint32_t v = 0; v < snap->volume_cnt; v++) {
+		struct stoup_snapshot_volume *vol = &snap->volumes[v];
 		uint32_t cnt = vol->catalog->schema_cnt;
 
 		vol->schemas = calloc(cnt ? cnt : 1, sizeof(const struct stoup_schema *));
 		if (!vol->schemas)
 			return stoup_error_set(err, -ENOMEM, "no memory for %u schemas", cnt);
 		for (uint32_t i = 0; i < cnt; i++) {
-			rc = schema_intern(st, vol->catalog, i, &vol->schemas[i], err);
+			rc = stoup_registry_schema(st, vol->catalog, i, &vol->schemas[i], err);
 			if (rc < 0)
 				return rc;
 		}
@@ -144,17 +115,75 @@ int stoup_snapshot_finish(struct stoup *st, struct stoup_error *err)
 	return 0;
 }
 
-void stoup_snapshot_fini(struct stoup *st)
+void stoup_snapshot_destroy(struct stoup_snapshot *snap)
 {
-	for (uint32_t v = 0; v < st->volume_cnt; v++) {
-		free(st->volumes[v].schemas);
-		munmap((void *)(uintptr_t)st->volumes[v].catalog, st->volumes[v].map_len);
+	if (!snap)
+		return;
+	for (uint32_t v = 0; v < snap->volume_cnt; v++) {
+		free(snap->volumes[v].schemas);
+		munmap((void *)(uintptr_t)snap->volumes[v].catalog, snap->volumes[v].map_len);
 	}
-	free(st->volumes);
-	for (uint32_t i = 0; i < st->schema_cnt; i++)
-		free(st->schemas[i]);
-	free(st->schemas);
-	st->volumes = NULL;
-	st->schemas = NULL;
-	st->volume_cnt = st->schema_cnt = 0;
+	free(snap->volumes);
+	free(snap->listing);
+	free(snap);
+}
+
+/* ---- which ones are in use ------------------------------------------------------------------- */
+
+void stoup_snapshot_publish(struct stoup_session *ses)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (const struct stoup_snapshot *snap = ses->snapshots; snap; snap = snap->next)
+		oldest = snap->seq < oldest ? snap->seq : oldest;
+	/* Release: our last looks at older catalogs come before the daemon's reuse of their
+	 * places. */
+	if (ses->page && oldest != UINT64_MAX)
+		atomic_store_explicit(&ses->page->snapshot_seq, oldest, memory_order_release);
+}
+
+void stoup_snapshot_install(struct stoup_session *ses, struct stoup_snapshot *snap)
+{
+	struct stoup_snapshot *old;
+
+	pthread_mutex_lock(&ses->client->mutex);
+	old = ses->newest;
+	snap->next = ses->snapshots;
+	ses->snapshots = ses->newest = snap;
+	stoup_snapshot_publish(ses);
+	pthread_mutex_unlock(&ses->client->mutex);
+	stoup_snapshot_release(old);
+}
+
+struct stoup_snapshot *stoup_snapshot_current(struct stoup *st)
+{
+	struct stoup_snapshot *snap;
+
+	pthread_mutex_lock(&st->mutex);
+	snap = st->current->newest;
+	snap->refs++;
+	snap->session->refs++;
+	pthread_mutex_unlock(&st->mutex);
+	return snap;
+}
+
+void stoup_snapshot_release(struct stoup_snapshot *snap)
+{
+	struct stoup_session *ses = snap ? snap->session : NULL;
+	struct stoup_snapshot **at;
+	int last;
+
+	if (!snap)
+		return;
+	pthread_mutex_lock(&ses->client->mutex);
+	last = --snap->refs == 0;
+	if (last) {
+		for (at = &ses->snapshots; *at != snap;)
+			at = &(*at)->next;
+		*at = snap->next;
+		stoup_snapshot_publish(ses);
+	}
+	pthread_mutex_unlock(&ses->client->mutex);
+	if (last)
+		stoup_snapshot_destroy(snap);
 }

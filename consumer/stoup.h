@@ -43,7 +43,8 @@
  *
  * Caveats first: a span is valid until the next call on its cursor (stoup_hold keeps it longer). The
  * memory is read-only: writing to it faults, in the writer alone. After fork() the child must attach
- * anew, unless the parent prepared the fork (stoup_fork_prepare). A consumer that holds leases and does nothing keeps its buffers from being reused.
+ * anew, unless the parent prepared the fork (stoup_fork_prepare). A consumer that holds leases and does
+ * nothing keeps its buffers from being reused.
  *
  * Symbols and layouts here are stable within SOVERSION; structures given by the caller carry their
  * length where they may grow.
@@ -172,7 +173,7 @@ struct stoup_span {
 	const struct stoup_schema *schema;
 	struct stoup *client;
 	uint64_t cell_use;
-	uint32_t cell_idx, zero;
+	uint32_t cell_idx, session_no;
 };
 
 /* Start a scan, forward. `range` NULL = everything. The cursor is freed by stoup_cursor_close.
@@ -266,7 +267,7 @@ STOUP_API int stoup_health(struct stoup *st, struct stoup_error *err);
 struct stoup_fork {
 	struct stoup *client; /* private, like the rest */
 	uint64_t ticket;
-	uint64_t zero[2];
+	uint64_t cell_high, zero;
 };
 
 /* 0; -EUSERS no free place for another consumer; -EPIPE, -ETIME, -ETIMEDOUT as of stoup_next; -EMFILE;

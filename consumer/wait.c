@@ -27,7 +27,6 @@
 #define SPIN_CNT      64u               /* pauses between two looks at the clock */
 #define LOOK_NS       UINT64_C(1000000) /* of a spinning waiter at the daemon's health */
 #define SLOT_RETRY_NS 200000            /* more than 64 threads wait: try again that late */
-#define AHEAD_SLOTS   32                /* read-ahead may not take the last slots */
 
 static inline void pause_cpu(void)
 {
@@ -38,62 +37,62 @@ static inline void pause_cpu(void)
 #endif
 }
 
-void stoup_wait_ring(struct stoup *st)
+void stoup_wait_ring(struct stoup_session *ses)
 {
 	const uint64_t one = 1;
 
 	/* EAGAIN: the count is full, which only a consumer that fills its own doorbell brings
 	 * about; its request is then found by the conductor at its next look. */
-	if (write(st->bell_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+	if (write(ses->bell_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
 		return;
-	atomic_fetch_add_explicit(&st->page->doorbell_cnt, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&ses->page->doorbell_cnt, 1, memory_order_relaxed);
 }
 
 /* ---- slots ----------------------------------------------------------------------------------- */
 
 /* Under the mutex: slots that nobody waits for and that the conductor has acknowledged are free. */
-static void slots_sweep(struct stoup *st)
+static void slots_sweep(struct stoup_session *ses)
 {
-	uint64_t left = st->slot_left;
+	uint64_t left = ses->slot_left;
 
 	while (left) {
 		uint32_t idx = (uint32_t)__builtin_ctzll(left);
 
 		left &= left - 1;
 		/* [M2] the conductor has read this slot for the last time. */
-		if (atomic_load_explicit(&st->page->slots[idx].state, memory_order_acquire) !=
+		if (atomic_load_explicit(&ses->page->slots[idx].state, memory_order_acquire) !=
 			STOUP_SLOT_DONE)
 			continue;
-		st->slot_left &= ~(UINT64_C(1) << idx);
-		st->slot_busy &= ~(UINT64_C(1) << idx);
+		ses->slot_left &= ~(UINT64_C(1) << idx);
+		ses->slot_busy &= ~(UINT64_C(1) << idx);
 	}
 }
 
 /* A free slot with a new sequence, or STOUP_SLOT_CNT. `spare` stay free. */
-static uint32_t slot_take(struct stoup *st, int spare, uint64_t *ret_seq)
+static uint32_t slot_take(struct stoup_session *ses, int spare, uint64_t *ret_seq)
 {
 	uint32_t idx = STOUP_SLOT_CNT;
 
-	pthread_mutex_lock(&st->mutex);
-	slots_sweep(st);
-	if (64 - __builtin_popcountll(st->slot_busy) > spare) {
-		idx = (uint32_t)__builtin_ctzll(~st->slot_busy);
-		st->slot_busy |= UINT64_C(1) << idx;
-		*ret_seq = ++st->slot_seq[idx];
+	pthread_mutex_lock(&ses->client->mutex);
+	slots_sweep(ses);
+	if ((int)ses->request_cap - __builtin_popcountll(ses->slot_busy) > spare) {
+		idx = (uint32_t)__builtin_ctzll(~ses->slot_busy);
+		ses->slot_busy |= UINT64_C(1) << idx;
+		*ret_seq = ++ses->slot_seq[idx];
 	}
-	pthread_mutex_unlock(&st->mutex);
+	pthread_mutex_unlock(&ses->client->mutex);
 	return idx;
 }
 
 /* The waiter is done with the slot; `acknowledged`: the conductor as well. */
-static void slot_give(struct stoup *st, uint32_t idx, int acknowledged)
+static void slot_give(struct stoup_session *ses, uint32_t idx, int acknowledged)
 {
-	pthread_mutex_lock(&st->mutex);
+	pthread_mutex_lock(&ses->client->mutex);
 	if (acknowledged)
-		st->slot_busy &= ~(UINT64_C(1) << idx);
+		ses->slot_busy &= ~(UINT64_C(1) << idx);
 	else
-		st->slot_left |= UINT64_C(1) << idx;
-	pthread_mutex_unlock(&st->mutex);
+		ses->slot_left |= UINT64_C(1) << idx;
+	pthread_mutex_unlock(&ses->client->mutex);
 }
 
 static void slot_write_ahead(struct stoup_slot *slot, const struct stoup_ahead *ahead)
@@ -119,28 +118,29 @@ static void slot_write(struct stoup_slot *slot, uint32_t kind, uint64_t seq, uin
 	atomic_store_explicit(&slot->state, STOUP_SLOT_WAIT, memory_order_relaxed);
 }
 
-static void slot_post(struct stoup *st, uint32_t slot_idx)
+static void slot_post(struct stoup_session *ses, uint32_t slot_idx)
 {
-	if (stoup_request_post(st->page, slot_idx, &st->control->asleep))
-		stoup_wait_ring(st);
+	if (stoup_request_post(ses->page, slot_idx, &ses->control->asleep))
+		stoup_wait_ring(ses);
 }
 
-int stoup_wait_ahead(struct stoup *st, const struct stoup_ahead *ahead)
+int stoup_wait_ahead(struct stoup_session *ses, const struct stoup_ahead *ahead)
 {
 	struct stoup_slot *slot;
 	uint64_t seq;
-	uint32_t idx = slot_take(st, AHEAD_SLOTS, &seq);
+	/* Read-ahead may not take the last slots. */
+	uint32_t idx = slot_take(ses, (int)ses->request_cap / 2, &seq);
 
 	if (idx == STOUP_SLOT_CNT)
 		return 0;
-	slot = &st->page->slots[idx];
+	slot = &ses->page->slots[idx];
 	atomic_store_explicit(&slot->cell_idx, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->volume_idx, ahead->volume_idx, memory_order_relaxed);
 	atomic_store_explicit(&slot->block_idx, ahead->block_idx, memory_order_relaxed);
 	slot_write_ahead(slot, ahead);
 	slot_write(slot, STOUP_REQUEST_AHEAD, seq, 0);
-	slot_post(st, idx);
-	slot_give(st, idx, 0);
+	slot_post(ses, idx);
+	slot_give(ses, idx, 0);
 	return 1;
 }
 
@@ -153,8 +153,7 @@ static inline int is_done(const struct stoup_slot *slot)
 }
 
 /* Spin until done (1), until_ns (0), or the daemon's end (negative). */
-static int spin(
-	struct stoup *st, const struct stoup_slot *slot, uint64_t until_ns, struct stoup_error *err)
+static int spin(struct stoup_session *ses, const struct stoup_slot *slot, uint64_t until_ns)
 {
 	uint64_t now = stoup_client_now(), look_ns = now + LOOK_NS;
 	int rc;
@@ -168,7 +167,7 @@ static int spin(
 		now = stoup_client_now();
 		if (now < look_ns)
 			continue;
-		rc = stoup_client_check(st, 1, err);
+		rc = stoup_session_check(ses, 1);
 		if (rc < 0)
 			return rc;
 		look_ns = now + LOOK_NS;
@@ -177,8 +176,7 @@ static int spin(
 }
 
 /* Sleep in slices until done (1), the deadline (0), or the daemon's end (negative). */
-static int doze(
-	struct stoup *st, struct stoup_slot *slot, uint64_t deadline_ns, struct stoup_error *err)
+static int doze(struct stoup_session *ses, struct stoup_slot *slot, uint64_t deadline_ns)
 {
 	uint32_t expected = STOUP_SLOT_WAIT;
 	uint64_t now = stoup_client_now();
@@ -196,7 +194,7 @@ static int doze(
 		stoup_futex_wait(&slot->state, STOUP_SLOT_SLEEP, slice);
 		if (is_done(slot))
 			break;
-		rc = stoup_client_check(st, 1, err);
+		rc = stoup_session_check(ses, 1);
 		if (rc < 0)
 			return rc;
 		now = stoup_client_now();
@@ -204,74 +202,78 @@ static int doze(
 	return 1;
 }
 
-static int wait_done(struct stoup *st, struct stoup_slot *slot, uint64_t start_ns,
-	uint64_t deadline_ns, struct stoup_error *err)
+static int wait_done(
+	struct stoup_session *ses, struct stoup_slot *slot, uint64_t start_ns, uint64_t deadline_ns)
 {
-	uint64_t spin_until = start_ns + st->opt.spin_ns;
+	uint64_t spin_until = start_ns + ses->client->opt.spin_ns;
 	int rc;
 
-	if (st->opt.wait == STOUP_WAIT_SPIN || spin_until > deadline_ns)
+	if (ses->client->opt.wait == STOUP_WAIT_SPIN || spin_until > deadline_ns)
 		spin_until = deadline_ns;
-	rc = spin(st, slot, spin_until, err);
+	rc = spin(ses, slot, spin_until);
 	if (rc != 0 || spin_until == deadline_ns)
 		return rc;
-	return doze(st, slot, deadline_ns, err);
+	return doze(ses, slot, deadline_ns);
 }
 
-/* Wait for a free slot: needed only when more than 64 threads wait at once. */
-static int slot_wait(struct stoup *st, uint64_t deadline_ns, uint32_t *ret, uint64_t *ret_seq,
-	struct stoup_error *err)
+/* Wait for a free slot: needed only when more threads wait at once than may have requests. */
+static int slot_wait(struct stoup_session *ses, uint64_t deadline_ns, uint32_t *ret,
+	uint64_t *ret_seq, struct stoup_error *err)
 {
 	const struct timespec nap = {.tv_nsec = SLOT_RETRY_NS};
 	int rc;
 
-	while ((*ret = slot_take(st, 0, ret_seq)) == STOUP_SLOT_CNT) {
-		rc = stoup_client_check(st, 1, err);
+	for (int tries = 0; (*ret = slot_take(ses, 0, ret_seq)) == STOUP_SLOT_CNT; tries++) {
+		if (tries == 0)
+			atomic_fetch_add_explicit(
+				&ses->page->requests_refused_cnt, 1, memory_order_relaxed);
+		rc = stoup_session_check(ses, 1);
 		if (rc < 0)
 			return rc;
 		if (stoup_client_now() >= deadline_ns)
 			return stoup_error_set(err, -ETIMEDOUT,
 				"all %u request slots of this process were waiting for the daemon "
-				"of pool '%s'",
-				STOUP_SLOT_CNT, st->pool);
+				"of pool '%s': read with fewer threads, or start stoupd with more "
+				"--requests (at most %u)",
+				ses->request_cap, ses->pool, STOUP_SLOT_CNT);
 		nanosleep(&nap, NULL);
 	}
 	return 0;
 }
 
 /* The slot is done: what did it bring? */
-static int result(struct stoup *st, const struct stoup_snapshot_volume *vol, uint32_t block_idx,
-	uint32_t cell_idx, const struct stoup_slot *slot, uint64_t ticket, uint64_t *ret_word,
-	struct stoup_error *err)
+static int result(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
+	uint32_t block_idx, uint32_t cell_idx, const struct stoup_slot *slot, uint64_t ticket,
+	uint64_t *ret_word, struct stoup_error *err)
 {
 	int32_t error = atomic_load_explicit(&slot->error, memory_order_relaxed);
 	uint64_t detail = atomic_load_explicit(&slot->detail, memory_order_relaxed), word;
 
 	/* [G1] [L2] the grant's CAS released the bytes. */
-	word = atomic_load_explicit(&st->page->cells[cell_idx], memory_order_acquire);
+	word = atomic_load_explicit(&ses->page->cells[cell_idx], memory_order_acquire);
 	if (stoup_cell_leased(word)) {
 		*ret_word = word;
 		return 0;
 	}
-	if (!stoup_lease_cancel(&st->page->cells[cell_idx], ticket))
+	if (!stoup_lease_cancel(&ses->page->cells[cell_idx], ticket))
 		error = -EPROTO;
-	return stoup_explain_request(st, vol, block_idx, error, detail, err);
+	return stoup_explain_request(ses, vol, block_idx, error, detail, err);
 }
 
-int stoup_wait_grant(struct stoup *st, const struct stoup_snapshot_volume *vol, uint32_t block_idx,
-	uint32_t cell_idx, const struct stoup_ahead *ahead, uint64_t *ret_word,
+int stoup_wait_grant(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
+	uint32_t block_idx, uint32_t cell_idx, const struct stoup_ahead *ahead, uint64_t *ret_word,
 	struct stoup_error *err)
 {
-	uint64_t start = stoup_client_now(), deadline = start + st->opt.timeout_ns;
+	uint64_t start = stoup_client_now(), deadline = start + ses->client->opt.timeout_ns;
 	uint64_t seq, ticket;
-	_Atomic uint64_t *cell = &st->page->cells[cell_idx];
+	_Atomic uint64_t *cell = &ses->page->cells[cell_idx];
 	struct stoup_slot *slot;
 	uint32_t slot_idx;
-	int rc = slot_wait(st, deadline, &slot_idx, &seq, err);
+	int rc = slot_wait(ses, deadline, &slot_idx, &seq, err);
 
 	if (rc < 0)
 		return rc;
-	slot = &st->page->slots[slot_idx];
+	slot = &ses->page->slots[slot_idx];
 	ticket = stoup_ticket(slot_idx, seq);
 	atomic_store_explicit(&slot->cell_idx, cell_idx, memory_order_relaxed);
 	atomic_store_explicit(&slot->volume_idx, vol->catalog->volume_idx, memory_order_relaxed);
@@ -279,24 +281,26 @@ int stoup_wait_grant(struct stoup *st, const struct stoup_snapshot_volume *vol, 
 	slot_write_ahead(slot, ahead);
 	slot_write(slot, STOUP_REQUEST_DEMAND, seq, deadline);
 	stoup_lease_ticket(cell, ticket);
-	slot_post(st, slot_idx);
-	atomic_fetch_add_explicit(&st->page->miss_cnt, 1, memory_order_relaxed);
+	slot_post(ses, slot_idx);
+	atomic_fetch_add_explicit(&ses->page->miss_cnt, 1, memory_order_relaxed);
 
-	rc = wait_done(st, slot, start, deadline, err);
+	rc = wait_done(ses, slot, start, deadline);
 	if (rc == 1) {
-		rc = result(st, vol, block_idx, cell_idx, slot, ticket, ret_word, err);
-		slot_give(st, slot_idx, 1);
+		STOUP_HOOK("request.done");
+		rc = result(ses, vol, block_idx, cell_idx, slot, ticket, ret_word, err);
+		slot_give(ses, slot_idx, 1);
 	} else {
 		if (!stoup_lease_cancel(cell, ticket)) {
 			*ret_word = atomic_load_explicit(cell, memory_order_acquire);
 			rc = 0;
 		} else if (rc == 0) {
-			atomic_fetch_add_explicit(&st->page->timeout_cnt, 1, memory_order_relaxed);
-			rc = stoup_explain_timeout(st, vol, block_idx, err);
+			STOUP_HOOK("request.cancelled");
+			atomic_fetch_add_explicit(&ses->page->timeout_cnt, 1, memory_order_relaxed);
+			rc = stoup_explain_timeout(ses, vol, block_idx, err);
 		}
-		slot_give(st, slot_idx, 0);
+		slot_give(ses, slot_idx, 0);
 	}
 	atomic_fetch_add_explicit(
-		&st->page->wait_ns, stoup_client_now() - start, memory_order_relaxed);
+		&ses->page->wait_ns, stoup_client_now() - start, memory_order_relaxed);
 	return rc;
 }

@@ -322,7 +322,7 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 	rc = stoup_access_check(d, fd, &cred, monitor, &err);
 	if (rc == 0)
 		rc = hello_check(d, &msg, len, &err);
-	if (rc == 0 && !monitor)
+	if (rc == 0 && !(msg.flags & (STOUP_HELLO_MONITOR | STOUP_HELLO_CHILD)))
 		stoup_rescan_fresh(d);
 	if (rc == 0 && monitor)
 		rc = monitor_answer(d, fd, &err);

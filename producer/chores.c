@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+#include "shm/control.h"
 
 #define END_WAIT_NS 200000000L /* destroy waits so long for what is under way */
 
@@ -38,6 +39,7 @@ struct stoup_chores {
 	uint32_t daemon_pid, look_cap;
 	uint32_t first, cnt;
 	int quit, ended;
+	int orphan; /* destroy did not wait any longer: the thread frees all of this */
 	struct chore queue[STOUP_CHORE_CAP];
 	struct look looks[];
 };
@@ -49,6 +51,9 @@ static int page_mapped(uint32_t daemon_pid, uint32_t pid, uint64_t attach_no)
 	FILE *maps;
 	int found = 0;
 
+	/* A process of another PID namespace has no number here (0), or a stranger has it in our /proc. */
+	if (pid == 0 || !stoup_proc_ours())
+		return 1;
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
 	snprintf(label, sizeof(label), "/memfd:stoup.page.%u.%llu ", daemon_pid,
 		(unsigned long long)attach_no);
@@ -74,9 +79,18 @@ static void look_done(struct stoup_chores *c, const struct chore *chore, int map
 	pthread_mutex_unlock(&c->mutex);
 }
 
+static void chores_free(struct stoup_chores *c)
+{
+	pthread_cond_destroy(&c->more);
+	pthread_cond_destroy(&c->done);
+	pthread_mutex_destroy(&c->mutex);
+	free(c);
+}
+
 static void *run(void *arg)
 {
 	struct stoup_chores *c = arg;
+	int orphan;
 
 	pthread_mutex_lock(&c->mutex);
 	for (;;) {
@@ -98,14 +112,18 @@ static void *run(void *arg)
 		pthread_mutex_lock(&c->mutex);
 	}
 	c->ended = 1;
+	orphan = c->orphan;
 	pthread_cond_signal(&c->done);
 	pthread_mutex_unlock(&c->mutex);
+	if (orphan)
+		chores_free(c);
 	return NULL;
 }
 
 int stoup_chores_create(uint32_t look_cap, uint32_t daemon_pid, struct stoup_chores **ret)
 {
 	struct stoup_chores *c = calloc(1, sizeof(*c) + look_cap * sizeof(c->looks[0]));
+	pthread_condattr_t attr;
 	int rc;
 
 	if (!c)
@@ -114,10 +132,14 @@ int stoup_chores_create(uint32_t look_cap, uint32_t daemon_pid, struct stoup_cho
 	c->daemon_pid = daemon_pid;
 	pthread_mutex_init(&c->mutex, NULL);
 	pthread_cond_init(&c->more, NULL);
-	pthread_cond_init(&c->done, NULL);
+	/* The wall clock may jump while destroy waits. */
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->done, &attr);
+	pthread_condattr_destroy(&attr);
 	rc = pthread_create(&c->thread, NULL, run, c);
 	if (rc != 0) {
-		free(c);
+		chores_free(c);
 		return -rc;
 	}
 	*ret = c;
@@ -127,11 +149,12 @@ int stoup_chores_create(uint32_t look_cap, uint32_t daemon_pid, struct stoup_cho
 void stoup_chores_destroy(struct stoup_chores *c)
 {
 	struct timespec until;
+	pthread_t thread;
 	int ended;
 
 	if (!c)
 		return;
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += END_WAIT_NS;
 	until.tv_sec += until.tv_nsec / 1000000000L;
 	until.tv_nsec %= 1000000000L;
@@ -141,16 +164,16 @@ void stoup_chores_destroy(struct stoup_chores *c)
 	while (!c->ended && pthread_cond_timedwait(&c->done, &c->mutex, &until) != ETIMEDOUT)
 		;
 	ended = c->ended;
+	thread = c->thread;
+	/* Whoever waits longer frees all of this when it comes back. */
+	c->orphan = !ended;
 	pthread_mutex_unlock(&c->mutex);
 	if (!ended) {
-		pthread_detach(c->thread);
+		pthread_detach(thread);
 		return;
 	}
-	pthread_join(c->thread, NULL);
-	pthread_cond_destroy(&c->more);
-	pthread_cond_destroy(&c->done);
-	pthread_mutex_destroy(&c->mutex);
-	free(c);
+	pthread_join(thread, NULL);
+	chores_free(c);
 }
 
 /* Under the mutex. 0 or -EAGAIN: too many wait. */

@@ -176,6 +176,7 @@ int stoup_fork_redeem(struct stoup_daemon *d, uint64_t ticket, int sock_fd,
 		stoup_consumer_part(d, idx);
 		return stoup_error_set(err, rc, "the answer could not be sent: %s", strerror(-rc));
 	}
+	STOUP_HOOK("fork.answered");
 	c->pid = (uint32_t)cred->pid;
 	c->uid = (uint32_t)cred->uid;
 	c->fork_ticket = 0;

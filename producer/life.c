@@ -211,6 +211,7 @@ void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counte
 	stoup_publish_refused(d, idx);
 	/* With the page go all its cells at once; its waiters carry attach_no and find it gone. */
 	stoup_region_fini(&c->page);
+	STOUP_HOOK("drop.page");
 	stoup_requests_forget(d, idx);
 	socket_end(d, &c->sock_fd);
 	watch_end(d, &c->pid_fd);

@@ -417,6 +417,8 @@ static void read_result(struct stoup_daemon *d, const struct stoup_read_done *do
 	} else {
 		detail = stoup_log_error(d, error, "%s: block %u at offset %llu: read: %s", path,
 			load->block_idx, (unsigned long long)block->stored_off, strerror(-error));
+		/* Whatever it was, the log names it: to consumers it is a block that can not be read. */
+		error = -EIO;
 	}
 	load_failed(d, load_idx, error, detail);
 }

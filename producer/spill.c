@@ -49,8 +49,8 @@ static int file_error(
 	if (code == -ENOSPC || code == -EDQUOT || code == -EFBIG)
 		return stoup_error_set(err, code,
 			"temporary file in %s: %s after %s; it needs as much room as the decoded "
-			"input: free space there, or use another --store; the store is unchanged",
-			spill->dir_path, strerror(-code), len);
+			"input: %s; the store is unchanged",
+			spill->dir_path, strerror(-code), len, stoup_volume_room_advice(code));
 	return stoup_error_set(err, code,
 		"temporary file in %s: %s: %s (at %s); the store is unchanged", spill->dir_path,
 		what, strerror(-code), len);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "producer/store_private.h"
 #include "producer/volume_file.h"
+#include "shm/hook.h"
 
 /* ---- lock ------------------------------------------------------------------------------------ */
 
@@ -92,6 +93,7 @@ int stoup_store_lock(const char *path, struct stoup_store_lock *ret, struct stou
 	rc = lock.dir_fd < 0 ? -errno : lock_take(lock.dir_fd, &lock.lock_fd);
 	if (rc < 0)
 		goto out_undo;
+	STOUP_HOOK("ingest.locked");
 	*ret = lock;
 	return 0;
 out_undo:
@@ -170,16 +172,18 @@ int stoup_store_publish(const struct stoup_store_lock *lock, const struct stoup_
 		stoup_store_temp_name(&headers[done], temp);
 		stoup_store_name(&headers[done], name);
 		/* Never over another file: a name that is taken is somebody's data. */
-		if (renameat2(lock->dir_fd, temp, lock->dir_fd, name, RENAME_NOREPLACE) == 0)
-			continue;
-		rc = -errno;
+		rc = renameat2(lock->dir_fd, temp, lock->dir_fd, name, RENAME_NOREPLACE) < 0
+		             ? -errno
+		             : 0;
 		if (rc == -EINVAL && faccessat(lock->dir_fd, name, F_OK, 0) < 0)
 			rc = renameat(lock->dir_fd, temp, lock->dir_fd, name) < 0 ? -errno : 0;
 		if (rc < 0)
 			break;
+		STOUP_HOOK("ingest.renamed");
 	}
 	if (rc == 0 && fsync(lock->dir_fd) < 0)
 		rc = -errno;
+	STOUP_HOOK("ingest.published");
 	if (rc == 0)
 		return 0;
 	stoup_error_set(err, rc, "%s/%s: publishing the volume failed: %s; the store is unchanged",
@@ -225,8 +229,10 @@ static void sweep_batch(
 		struct stoup_vol_header other;
 
 		if (temp_header(dir_fd, volumes->names[i - 1], &other) == 0 &&
-			stoup_store_same_batch(header, &other))
+			stoup_store_same_batch(header, &other)) {
 			unlinkat(dir_fd, volumes->names[i - 1], 0);
+			STOUP_HOOK("sweep.member");
+		}
 	}
 }
 
@@ -245,8 +251,10 @@ static void sweep_temps(const struct stoup_store_lock *lock)
 		if (temp_header(lock->dir_fd, temps.names[i], &header) == 0 && header.batch_cnt > 1)
 			sweep_batch(lock->dir_fd, &volumes, &header);
 	}
-	for (i = 0; i < temps.cnt; i++)
+	for (i = 0; i < temps.cnt; i++) {
 		unlinkat(lock->dir_fd, temps.names[i], 0);
+		STOUP_HOOK("sweep.temporary");
+	}
 	stoup_store_names_fini(&volumes);
 out_temps:
 	stoup_store_names_fini(&temps);
@@ -260,7 +268,9 @@ void stoup_store_sweep(const struct stoup_store_lock *lock)
 	sweep_temps(lock);
 	if (stoup_store_open(lock->path, &store, NULL) < 0)
 		return;
-	for (i = 0; i < store->stale_cnt; i++)
+	for (i = 0; i < store->stale_cnt; i++) {
 		unlinkat(lock->dir_fd, store->stale[i], 0);
+		STOUP_HOOK("sweep.superseded");
+	}
 	stoup_store_close(store);
 }

@@ -38,7 +38,7 @@ static const char usage_text[] =
 	"  --cached SWITCH        look into the page cache first: auto, off\n"
 	"  --mlock                lock the pool in memory\n"
 	"  --takeover-wait TIME   wait for memory that the pool of the daemon before still has (5s)\n"
-	"  --no-watch             do not look for new volumes by inotify: SIGHUP alone\n"
+	"  --no-watch             do not watch the stores: SIGHUP and attaches tell of new volumes\n"
 	"  --group NAME           group that may attach (default for root: stoup, where it exists)\n"
 	"  --allow-user USER, --allow-group GROUP\n"
 	"                         may attach besides (each up to 16 times; names or numbers)\n"

@@ -112,9 +112,11 @@ static void look(const struct stoup_daemon *d, struct found *found)
 		return;
 	child = fork();
 	if (child == 0) {
-		/* The lock is the daemon's: it must not live on in here. */
+		/* The locks are the daemon's: they must not live on in here. */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(d->lock_fd);
+		if (d->control_region.fd >= 0)
+			close(d->control_region.fd);
 		look_at_all(name, found);
 		_exit(write(pipe_fd[1], found, sizeof(*found)) != (ssize_t)sizeof(*found));
 	}

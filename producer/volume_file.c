@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* volume_file.c - positioned I/O for volumes. */
 #include "producer/volume_file.h"
+#include "shm/hook.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -149,15 +150,23 @@ void stoup_volume_fault_text(
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* What mends it when bytes find no room. */
+const char *stoup_volume_room_advice(int code)
+{
+	/* The file system's largest file, or the process's (RLIMIT_FSIZE). */
+	return code == -EFBIG ? "raise the largest size of files: ulimit -f, or use another --store"
+	                      : "free space there, or use another --store";
+}
+
 /* Say which file could not be written, and for a full disk what would mend it. */
 static int write_error(
 	const struct stoup_volume_file *file, int code, const char *step, struct stoup_error *err)
 {
 	if (code == -ENOSPC || code == -EDQUOT || code == -EFBIG)
 		return stoup_error_set(err, code,
-			"%s/%s: %s after %" PRIu64 " bytes: %s; the store is unchanged; free space "
-			"there, or use another --store",
-			file->dir_path, file->name, step, file->file_len, strerror(-code));
+			"%s/%s: %s after %" PRIu64 " bytes: %s; the store is unchanged; %s",
+			file->dir_path, file->name, step, file->file_len, strerror(-code),
+			stoup_volume_room_advice(code));
 	return stoup_error_set(err, code, "%s/%s: %s: %s; the store is unchanged", file->dir_path,
 		file->name, step, strerror(-code));
 }
@@ -183,6 +192,7 @@ int stoup_volume_file_create(const struct stoup_store_lock *lock,
 		stoup_vol_writer_destroy(file.writer);
 		return write_error(&file, rc, "creating the volume failed", err);
 	}
+	STOUP_HOOK("ingest.created");
 	*ret = file;
 	return 0;
 }
@@ -223,8 +233,10 @@ int stoup_volume_file_finish(struct stoup_volume_file *file, struct stoup_error 
 	if (rc < 0)
 		return write_error(file, rc, "writing the index failed", err);
 	file->file_len = off + tail_len;
+	STOUP_HOOK("ingest.headed");
 	if (fsync(file->fd) < 0)
 		return write_error(file, -errno, "fsync failed", err);
+	STOUP_HOOK("ingest.synced");
 	rc = close(file->fd) < 0 ? -errno : 0;
 	file->fd = -1;
 	stoup_vol_writer_destroy(file->writer);

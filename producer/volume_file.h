@@ -82,4 +82,7 @@ int stoup_volume_file_finish(struct stoup_volume_file *file, struct stoup_error 
 /* Close, where still open, and remove the temporary file. */
 void stoup_volume_file_abort(struct stoup_volume_file *file);
 
+/* For an error text: what mends -ENOSPC, -EDQUOT or -EFBIG. */
+const char *stoup_volume_room_advice(int code);
+
 #endif

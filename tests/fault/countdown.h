@@ -345,9 +345,19 @@ static inline void countdown_look(struct countdown *c)
 	c->live = live_cnt;
 	c->fds = count_entries("/proc/self/fd");
 	c->maps = count_maps();
-	/* A thread that was joined shows for a moment more. */
-	for (int try = 0; try < 200 && (c->threads = count_entries("/proc/self/task")) > 3; try++)
+	c->threads = count_entries("/proc/self/task");
+}
+
+/* Threads that were joined show for a moment more; who was not waited for frees what it has later. */
+static inline void countdown_settle(const struct countdown *c, struct countdown *now)
+{
+	for (int try = 0; try < 5000; try++) {
+		countdown_look(now);
+		if (now->live == c->live && now->fds == c->fds && now->maps == c->maps &&
+			now->threads == c->threads)
+			return;
 		usleep(1000);
+	}
 }
 
 static inline void countdown_begin(struct countdown *c, enum countdown_kind kind, long nth)
@@ -365,7 +375,7 @@ static inline int countdown_end(const struct countdown *c)
 	struct countdown now;
 
 	atomic_store(&countdown_kind, COUNTDOWN_NONE);
-	countdown_look(&now);
+	countdown_settle(c, &now);
 	ck_assert_msg(now.live == c->live, "call %ld: %zd blocks of the heap are left", c->nth,
 		(ssize_t)(now.live - c->live));
 	ck_assert_msg(now.fds == c->fds, "call %ld: %zd descriptors are left", c->nth,

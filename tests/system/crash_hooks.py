@@ -1,97 +1,163 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Consumers and daemons that die between two stores, at each hook: nothing leaks, the next one goes on.
+"""Consumers and daemons that die between two stores, at each hook: nothing leaks, whoever lives goes on.
 
-Needs a build with -DSTOUP_HOOKS=ON. Each hook here is a row of docs/crash-states.md; a test compares them.
+Needs a build with -DSTOUP_HOOKS=ON. The hooks are in lib_hooks.py; crash_writers.py has those of writers.
 """
 import json
 import os
 import signal
 import subprocess
-import sys
 
+import lib_hooks as h
 import lib_rescan
 import lib_stoup as t
 
-if "hooks" not in t.run([t.STOUPD, "--version"]).stdout:
-    print("built without hooks: skipped")
-    sys.exit(t.SKIP)
-
-CONSUMER = ["lease.high", "lease.named", "lease.idle", "request.ticket", "request.pending"]
-START = ["start.locked", "start.control", "region.named", "start.bound", "start.announced"]
-DAEMON = ["attach.page", "attach.replied", "load.decoded", "grant.cell", "grant.done", "evict.cleared",
-          "evict.retired"]
-RESCAN = ["rescan.born", "rescan.retired", "volume.closed", "volume.emptied"]
-STOP = ["stop.marked", "stop.unlinked"]
-
+h.need_hooks()
+os.environ.pop("STOUP_HOOK", None)
 store, totals = t.make_store(60_000)
 name = t.name_of("AAA")
+pool = f"h{os.getpid()}"
+HELPER_FORK = os.path.join(t.BIN, "helper_fork")
 
 
-def hooked(hook):
-    return {**os.environ, "STOUP_HOOK": hook}
+def killed(process, what):
+    t.equal(process.wait(60), -signal.SIGKILL, f"{what}: the end")
 
 
-# A consumer dies at its hook, early and late; the daemon and the others never notice but by its death.
-daemon = t.Daemon(store, "1M")
-deaths = 0
-for hook in CONSUMER:
+def dying_daemon(hook, size="512K", served=store, wait=True):
+    os.environ["STOUP_HOOK"] = hook
+    daemon = t.Daemon(served, size, pool=pool, wait=wait)
+    del os.environ["STOUP_HOOK"]
+    return daemon
+
+
+def forks(pool_name, env=None):
+    return subprocess.Popen([HELPER_FORK, pool_name, name, "3"], env=env, stdout=subprocess.PIPE, text=True)
+
+
+def both_halves(process, what):
+    """Parent and child read the same, all of it, with what they held unchanged."""
+    out = process.communicate(timeout=100)[0]
+    t.equal(process.returncode, 0, f"{what}: a consumer that forked: {out}")
+    halves = [json.loads(line) for line in out.splitlines()]
+    t.equal([half["who"] for half in halves], ["child", "parent"], f"{what}: both halves")
+    for half in halves:
+        t.equal((half["records"], half["sum"], half["unchanged"]),
+                (totals["AAA"].records, halves[0]["sum"], True), f"{what}: {half}")
+
+
+# ---- a consumer dies; the daemon and the others notice nothing but its death ----------------------------
+daemon = t.Daemon(store, "1M", pool=pool)
+ends = 0
+for hook in h.SCAN:
     for at in (1, 7):
-        # "lease.high" is passed once per cell, and a scan uses few cells.
-        if hook == "lease.high" and at > 1:
+        # The former is passed once per cell, and a scan uses few; the latter once.
+        if hook in ("lease.high", "detach.said") and at > 1:
             continue
-        victim = t.Worker(daemon.pool, name, env=hooked(f"{hook}:{at}"))
+        victim = t.Worker(pool, name, env=h.hooked(f"{hook}:{at}"))
         victim.process.stdin.close()
-        t.equal(victim.process.wait(60), -signal.SIGKILL, f"{hook}:{at}: the consumer's end")
-        deaths += 1
-        t.until(lambda: daemon.counter("deaths") == deaths, f"{hook}: its death is seen")
-        t.until(lambda: daemon.counter("leases") == 0, f"{hook}: its leases are gone", 2)
-        (found,) = t.Worker(daemon.pool, name).finish()
+        killed(victim.process, f"{hook}:{at}")
+        ends += 1
+        counter = "detaches" if hook == "detach.said" else "deaths"
+        t.until(lambda: daemon.counter("deaths") + daemon.counter("detaches") == ends, f"{hook}: it is seen")
+        t.true(daemon.counter(counter) > 0, f"{hook}: counted as {counter}")
+        h.whole(daemon, f"{hook}:{at}")
+        (found,) = t.Worker(pool, name).finish()
+        ends += 1
         totals["AAA"].check(found, f"after {hook}:{at}")
 daemon.stop()
 
-# A daemon dies while it starts: the next one of that name just starts.
-pool = f"h{os.getpid()}"
-os.environ.pop("STOUP_HOOK", None)
-for hook in START:
-    os.environ["STOUP_HOOK"] = hook
-    dying = t.Daemon(store, "1M", pool=pool, wait=False)
-    t.equal(dying.process.wait(60), -signal.SIGKILL, f"{hook}: the daemon's end")
-    del os.environ["STOUP_HOOK"]
-    after = t.Daemon(store, "1M", pool=pool)
+# It dies when it has given up a request that a stopped daemon did not answer.
+for hook in h.WAIT:
+    daemon = t.Daemon(store, "1M", pool=pool)
+    victim = t.Worker(pool, name, "--steps", "--timeout", 100, env=h.hooked(hook))
+    t.equal(victim.line(), {"ready": True}, "attached")
+    daemon.process.send_signal(signal.SIGSTOP)
+    victim.process.stdin.close()
+    killed(victim.process, hook)
+    daemon.process.send_signal(signal.SIGCONT)
+    h.whole(daemon, hook)
     (found,) = t.Worker(pool, name).finish()
     totals["AAA"].check(found, f"after {hook}")
-    t.equal(after.stop(), 0, f"{hook}: the next daemon's end")
-    t.equal(t.shm_names(pool), [], f"{hook}: names left")
+    t.equal(daemon.stop(), 0, f"{hook}: the daemon's end")
 
-# A daemon dies in the middle of its work: consumers are told, nothing wrong was read, the next one serves.
-for hook in DAEMON:
+# It dies between two daemons.
+for hook in h.RENEW:
+    daemon = t.Daemon(store, "1M", pool=pool)
+    victim = t.Worker(pool, name, "--mark", 2, "--pause", 20000, env=h.hooked(hook))
+    t.equal(victim.line(), "mark\n", "in the middle")
+    daemon.kill()
+    victim.process.stdin.close()
+    if hook == "renew.retired":
+        killed(victim.process, hook)
+    daemon = t.Daemon(store, "1M", pool=pool)
+    killed(victim.process, hook)
+    h.whole(daemon, hook)
+    daemon.stop()
+    h.after(pool, store, name, totals["AAA"], hook)
+
+# It dies around a fork: as the parent with a copy that nobody comes for, as the child before and after it
+# came. Copies wait 10 s for their child, all of them at the same time.
+daemon = t.Daemon(store, "4M", pool=pool)
+processes = [forks(pool, h.hooked(hook)) for hook in h.FORK]
+for hook, process in zip(h.FORK, processes):
+    out = process.communicate(timeout=60)[0]
+    who = [json.loads(line)["who"] for line in out.splitlines()]
+    if hook == "fork.prepared":
+        t.equal((process.returncode, who), (-signal.SIGKILL, []), f"{hook}: the parent died")
+    else:
+        t.equal((process.returncode, who), (0, ["parent"]), f"{hook}: the child died, the parent goes on")
+t.equal(daemon.counter("forks"), len(h.FORK), "copies")
+h.whole(daemon, "forks")
+t.equal(daemon.counter("forks_expired"), len(h.FORK) - 1, "copies that nobody came for")
+both_halves(forks(pool), "after forks")
+h.whole(daemon, "after forks")
+daemon.stop()
+
+# ---- a daemon dies while it starts: the next one of that name just starts -------------------------------
+for hook in h.START:
+    killed(dying_daemon(hook, wait=False).process, hook)
+    h.after(pool, store, name, totals["AAA"], hook)
+
+# ---- a daemon dies in the middle of its work: every worker goes on with the next one, and has all -------
+for hook in h.SERVE:
     for at in (1, 5):
-        os.environ["STOUP_HOOK"] = f"{hook}:{at}"
-        dying = t.Daemon(store, "512K", pool=pool)
-        del os.environ["STOUP_HOOK"]
-        workers = [t.Worker(pool, name, "--timeout", 20000) for _ in range(5)]
+        dying = dying_daemon(f"{hook}:{at}")
+        workers = [t.Worker(pool, name, "--hold", 1) for _ in range(5)]
         for worker in workers:
             worker.process.stdin.close()
-            out = worker.process.stdout.read()
-            # It was through before the daemon died, and right, or it is told.
-            if worker.process.wait(60) == 0:
-                totals["AAA"].check(json.loads(out), f"{hook}:{at}: a worker that was through")
+        killed(dying.process, f"{hook}:{at}")
+        daemon = t.Daemon(store, "512K", pool=pool)
+        for worker in workers:
+            (found,) = [json.loads(line) for line in worker.process.stdout]
+            worker.process.wait(60)
+            # Who was attached has everything, once. Who was not is told.
+            if "records" in found:
+                totals["AAA"].check(found, f"{hook}:{at}: a worker")
+                t.equal((found["rc"], found["gaps"]), (0, 0), f"{hook}:{at}: {found['text']}")
                 continue
-            t.true("daemon" in out or "no pool" in out or "hung up" in out, f"{hook}:{at}: the reason: {out}")
-        t.equal(dying.process.wait(60), -signal.SIGKILL, f"{hook}:{at}: the daemon's end")
-        after = t.Daemon(store, "1M", pool=pool)
-        (found,) = t.Worker(pool, name).finish()
-        totals["AAA"].check(found, f"after {hook}:{at}")
-        after.stop()
-        t.equal(t.shm_names(pool), [], f"{hook}: names left")
+            t.true("daemon" in found["text"] or "no pool" in found["text"] or "hung up" in found["text"],
+                   f"{hook}:{at}: the reason: {found}")
+        h.whole(daemon, f"{hook}:{at}")
+        daemon.stop()
+        h.after(pool, store, name, totals["AAA"], f"{hook}:{at}")
 
-# A daemon dies while it takes in a replaced volume: the store is as whole as before, and the next one serves it.
-for hook in RESCAN:
+# ---- a daemon dies while it copies leases for a child: both halves go on with the next one --------------
+for hook in h.COPY:
+    dying = dying_daemon(hook, "4M")
+    process = forks(pool)
+    killed(dying.process, hook)
+    daemon = t.Daemon(store, "4M", pool=pool)
+    both_halves(process, hook)
+    h.whole(daemon, hook)
+    daemon.stop()
+    h.after(pool, store, name, totals["AAA"], hook)
+
+# ---- a daemon dies while it takes in a replaced volume: the store is as whole as before -----------------
+for hook in h.RESCAN:
     replaced = lib_rescan.new_store()
     lib_rescan.ingest(replaced, 0)
-    os.environ["STOUP_HOOK"] = hook
-    dying = t.Daemon(replaced, "1M", pool=pool)
-    del os.environ["STOUP_HOOK"]
+    dying = dying_daemon(hook, "1M", replaced)
     holder = t.Worker(pool, name, "--hold", 1, "--wait")
     holder.wait_scanned()
     lib_rescan.ingest(replaced, 0, "--replace", salt=3)
@@ -99,33 +165,14 @@ for hook in RESCAN:
     if hook.startswith("volume."):
         t.until(lambda: dying.counter("snapshot") == 2, f"{hook}: the next snapshot")
         t.true(holder.finish()[-1]["held_unchanged"], f"{hook}: bytes of a lease")
-    t.equal(dying.process.wait(60), -signal.SIGKILL, f"{hook}: the daemon's end")
+    killed(dying.process, hook)
     if holder.process.poll() is None:
         t.true(holder.finish(expect=None)[-1]["held_unchanged"], f"{hook}: bytes of a lease")
-    after = t.Daemon(replaced, "1M", pool=pool)
-    lib_rescan.check_new(after, [(0, 3)], f"after {hook}")
-    after.stop()
-    t.equal(t.shm_names(pool), [], f"{hook}: names left")
+    h.after(pool, replaced, name, lib_rescan.totals([(0, 3)]), hook)
 
-# A daemon dies while it stops.
-for hook in STOP:
-    os.environ["STOUP_HOOK"] = hook
-    dying = t.Daemon(store, "1M", pool=pool)
-    del os.environ["STOUP_HOOK"]
+# ---- a daemon dies while it stops -----------------------------------------------------------------------
+for hook in h.STOP:
+    dying = dying_daemon(hook, "1M")
     dying.process.send_signal(signal.SIGTERM)
-    t.equal(dying.process.wait(60), -signal.SIGKILL, f"{hook}: the daemon's end")
-    after = t.Daemon(store, "1M", pool=pool)
-    (found,) = t.Worker(pool, name).finish()
-    totals["AAA"].check(found, f"after {hook}")
-    after.stop()
-    t.equal(t.shm_names(pool), [], f"{hook}: names left")
-
-# The document has a row for each.
-rows = open(os.path.join(os.environ["STOUP_SOURCE_DIR"], "docs/crash-states.md"), encoding="utf-8").read()
-for hook in CONSUMER + START + DAEMON + RESCAN + STOP:
-    t.true(f"`{hook}`" in rows, f"docs/crash-states.md has no row for {hook}")
-source = subprocess.run(["grep", "-rhoE", r'STOUP_HOOK\("[a-z.]+"\)', os.environ["STOUP_SOURCE_DIR"] + "/shm",
-                         os.environ["STOUP_SOURCE_DIR"] + "/producer",
-                         os.environ["STOUP_SOURCE_DIR"] + "/consumer"], capture_output=True, text=True).stdout
-named = {line.split('"')[1] for line in source.splitlines()}
-t.equal(named, set(CONSUMER + START + DAEMON + RESCAN + STOP), "hooks in the code and hooks tried here")
+    killed(dying.process, hook)
+    h.after(pool, store, name, totals["AAA"], hook)

@@ -40,7 +40,7 @@ worker.process.send_signal(signal.SIGCONT)
 t.true(worker.finish()[0]["held_unchanged"], "its bytes are unchanged")
 
 # The daemon is killed under a worker: a clear error; what is held stays readable.
-worker = t.Worker(daemon.pool, name, "--hold", 8, "--pause", 40000, "--wait")
+worker = t.Worker(daemon.pool, name, "--hold", 8, "--pause", 40000, "--wait", "--end-with-daemon")
 t.until(lambda: daemon.counter("leases") >= 4, "the worker holds")
 daemon.kill()
 (result,) = worker.wait_scanned()

@@ -24,28 +24,28 @@ static uint64_t next(void)
 	return state;
 }
 
-static void ring(struct stoup *st)
+static void ring(struct stoup_session *ses)
 {
 	uint64_t one = 1;
 
-	if (write(st->bell_fd, &one, sizeof(one)) < 0)
+	if (write(ses->bell_fd, &one, sizeof(one)) < 0)
 		usleep(100);
 }
 
-static void random_bytes(struct stoup *st)
+static void random_bytes(struct stoup_session *ses)
 {
-	volatile uint64_t *words = (volatile uint64_t *)(void *)st->page;
-	size_t cnt = stoup_page_footprint(st->page->cell_cap) / sizeof(uint64_t);
+	volatile uint64_t *words = (volatile uint64_t *)(void *)ses->page;
+	size_t cnt = stoup_page_footprint(ses->page->cell_cap) / sizeof(uint64_t);
 
 	for (int i = 0; i < 1000; i++)
 		words[16 + next() % (cnt - 16)] = next() & 1 ? next() : next() % 64;
-	ring(st);
+	ring(ses);
 }
 
-static void flood(struct stoup *st, uint32_t block_cnt)
+static void flood(struct stoup_session *ses, uint32_t block_cnt)
 {
 	for (uint32_t i = 0; i < STOUP_SLOT_CNT; i++) {
-		struct stoup_slot *slot = &st->page->slots[i];
+		struct stoup_slot *slot = &ses->page->slots[i];
 
 		slot->kind = STOUP_REQUEST_DEMAND;
 		slot->seq = next();
@@ -56,18 +56,18 @@ static void flood(struct stoup *st, uint32_t block_cnt)
 		slot->ahead_block_idx = (uint32_t)(next() % block_cnt);
 		slot->ahead_step = 1;
 		slot->deadline_ns = UINT64_MAX;
-		st->page->cells[i] = stoup_ticket(i, slot->seq);
-		stoup_request_post(st->page, i, &st->control->asleep);
+		ses->page->cells[i] = stoup_ticket(i, slot->seq);
+		stoup_request_post(ses->page, i, &ses->control->asleep);
 	}
-	ring(st);
+	ring(ses);
 }
 
-static void cells(struct stoup *st)
+static void cells(struct stoup_session *ses)
 {
-	st->page->cell_high = UINT32_MAX;
-	for (uint32_t i = 0; i < st->page->cell_cap; i++)
-		st->page->cells[i] = stoup_word(1 + next() % 300, (uint32_t)(next() % 64));
-	ring(st);
+	ses->page->cell_high = UINT32_MAX;
+	for (uint32_t i = 0; i < ses->page->cell_cap; i++)
+		ses->page->cells[i] = stoup_word(1 + next() % 300, (uint32_t)(next() % 64));
+	ring(ses);
 }
 
 int main(int argc, char **argv)
@@ -87,11 +87,11 @@ int main(int argc, char **argv)
 	end.tv_sec += strtol(argv[3], NULL, 10);
 	do {
 		if (strcmp(argv[2], "random") == 0)
-			random_bytes(st);
+			random_bytes(st->current);
 		else if (strcmp(argv[2], "flood") == 0)
-			flood(st, st->volumes[0].catalog->block_cnt);
+			flood(st->current, st->current->newest->volumes[0].catalog->block_cnt);
 		else
-			cells(st);
+			cells(st->current);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while (now.tv_sec < end.tv_sec);
 	/* No orderly detach: it ends as it lived. */

@@ -17,6 +17,9 @@
  *   --key F        field that first_key and last_key are taken from (default: the schema's key)
  *   --alarm US     a signal every so often, that interrupts what it meets
  *   --retry        go on after -ETIMEDOUT and -ENOBUFS
+ *   --end-with-daemon    -EPIPE at once when the daemon ends
+ *   --reconnect MS longest wait for another daemon
+ *   --mark N       print "mark" after N spans, then go on
  */
 #include <errno.h>
 #include <getopt.h>
@@ -35,11 +38,12 @@ __extension__ typedef __int128 wide;
 
 struct worker {
 	const char *price_name, *size_name, *key_name;
-	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms;
+	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms, reconnect_ms, mark_cnt;
 	struct stoup_range range;
-	int wait, write, retry, steps, deaf;
+	int wait, write, retry, steps, deaf, end_with_daemon;
 	/* results */
 	uint64_t records, spans, checksum, retries;
+	uint64_t next_ordinal, gaps; /* spans that did not begin where the one before ended */
 	wide price, size;
 	int64_t first_key, last_key;
 	struct stoup_span held[HOLD_CAP];
@@ -98,6 +102,8 @@ static void look(struct worker *w, const struct stoup_span *span)
 		w->price += value_of(price, record);
 		w->size += value_of(size, record);
 	}
+	w->gaps += w->spans > 0 && span->ordinal != w->next_ordinal;
+	w->next_ordinal = span->ordinal + span->record_cnt;
 	w->records += span->record_cnt;
 	w->spans++;
 	w->checksum = w->checksum * 31 + sum_bytes(span);
@@ -132,9 +138,9 @@ static void report(struct stoup *st, const struct worker *w, int rc, const char 
 	print_wide(w->size);
 	printf(", \"first_key\": %" PRId64 ", \"last_key\": %" PRId64 ", \"checksum\": %" PRIu64
 	       ", \"retries\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"misses\": %" PRIu64
-	       ", \"held\": %ld, \"text\": \"",
+	       ", \"reconnects\": %" PRIu64 ", \"gaps\": %" PRIu64 ", \"held\": %ld, \"text\": \"",
 		w->first_key, w->last_key, w->checksum, w->retries, stats.hit_cnt, stats.miss_cnt,
-		w->held_cnt);
+		stats.reconnect_cnt, w->gaps, w->held_cnt);
 	for (; *text; text++)
 		if (*text != '"' && *text != '\\' && (unsigned char)*text >= 0x20)
 			putchar(*text);
@@ -186,6 +192,10 @@ static int scan(struct worker *w, struct stoup_cursor *cur)
 		}
 		if (w->roll_cnt > 0 && (rc = roll(w, &span)) < 0)
 			return rc;
+		if (w->mark_cnt > 0 && w->spans == (uint64_t)w->mark_cnt) {
+			printf("mark\n");
+			fflush(stdout);
+		}
 		if (w->pause_us > 0)
 			usleep((useconds_t)w->pause_us);
 	}
@@ -275,6 +285,9 @@ static const struct option options[] = {
 	{"alarm", required_argument, NULL, 'a'},
 	{"retry", no_argument, NULL, 'r'},
 	{"steps", no_argument, NULL, 's'},
+	{"end-with-daemon", no_argument, NULL, 'e'},
+	{"reconnect", required_argument, NULL, 'c'},
+	{"mark", required_argument, NULL, 'm'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -345,6 +358,15 @@ static void set_option(struct worker *w, int which)
 	case 's':
 		w->steps = 1;
 		break;
+	case 'e':
+		w->end_with_daemon = 1;
+		break;
+	case 'c':
+		w->reconnect_ms = strtol(optarg, NULL, 10);
+		break;
+	case 'm':
+		w->mark_cnt = strtol(optarg, NULL, 10);
+		break;
 	default:
 		exit(2);
 	}
@@ -367,6 +389,8 @@ int main(int argc, char **argv)
 	stoup_options_init(&opt);
 	if (w.timeout_ms)
 		opt.timeout_ns = (uint64_t)w.timeout_ms * 1000000;
+	opt.reconnect_ns = (uint64_t)w.reconnect_ms * 1000000;
+	opt.flags = w.end_with_daemon ? STOUP_NO_RECONNECT : 0;
 	rc = stoup_attach(argv[optind], &opt, &st, &err);
 	if (rc == 0)
 		rc = stoup_series_find(st, argv[optind + 1], &series, &err);

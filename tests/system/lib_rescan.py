@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of rescans share: a store of days, and who reads it when."""
 import os
+import signal
 
 import lib_stoup as t
 
@@ -64,3 +65,14 @@ def deleted_files(daemon):
 
 def new_store():
     return os.path.join(t.temp_dir(), "store")
+
+
+def hang_up(daemon):
+    """SIGHUP, and wait for the rescan that it brings."""
+    before = daemon.counter("rescans")
+    daemon.process.send_signal(signal.SIGHUP)
+    t.until(lambda: daemon.counter("rescans") > before, "SIGHUP rescans")
+
+
+def errors(daemon):
+    return " ".join(error["text"] for error in daemon.stat()["errors"])

@@ -224,7 +224,7 @@ class Worker:
         text = self.process.stdout.readline()
         if not text:
             fail(f"worker {self.pid} ended without a word, status {self.process.wait()}")
-        return text if text == "scanned\n" else json.loads(text)
+        return text if text in ("scanned\n", "mark\n") else json.loads(text)
 
     def step(self):
         """Let a worker with --steps make its next pass."""

@@ -77,6 +77,7 @@ for options in (("--cached", "off"), ()):
         workers = [t.Worker(daemon.pool, name, "--timeout", 8000) for _ in range(3)]
         for worker in workers:
             (found,) = worker.finish(expect=1)
+            t.equal(found["rc"], -errno.EIO, what)
             t.true(volume in found["text"] and "offset" in found["text"] and words in found["text"],
                    f"{what}: file, offset and reason in {found}")
         print(f"{what}: {found['rc']} {found['text']}")
@@ -141,6 +142,16 @@ t.equal(daemon.counter("deaths"), 0, "nobody was taken for dead")
 daemon.stop()
 
 # ---- volumes that are cut short or replaced while they are served, under each reader -----------------------
+def step(worker):
+    """One pass of a worker that was attached before: its snapshot stays what it was."""
+    worker.process.stdin.write("on\n")
+    worker.process.stdin.flush()
+    found = worker.line()
+    if found["rc"] == 0:
+        t.equal(worker.line(), {"ready": True}, "before the next pass")
+    return found
+
+
 copy = os.path.join(t.temp_dir(), "copy")
 for reader in ("auto", "pread"):
     for cached in ("auto", "off"):
@@ -148,25 +159,29 @@ for reader in ("auto", "pread"):
         shutil.copytree(store, copy)
         there = os.path.join(copy, volume)
         daemon = t.Daemon(copy, "1M", options=["--reader", reader, "--cached", cached])
-        (found,) = t.Worker(daemon.pool, name).finish()
-        totals["AAA"].check(found, "before")
-        # Replaced: the daemon serves what it opened.
-        os.rename(there, there + ".old")
+        workers = [t.Worker(daemon.pool, name, "--steps", "--passes", 9) for _ in range(2)]
+        for worker in workers:
+            t.equal(worker.line(), {"ready": True}, "attached")
+            totals["AAA"].check(step(worker), "before")
+        # Replaced: who has the snapshot reads on what it has.
+        os.rename(there, os.path.join(copy, "old"))
         with open(there, "wb") as out:
             out.write(b"something else" * 1000)
-        (found,) = t.Worker(daemon.pool, name).finish()
-        totals["AAA"].check(found, f"{reader}, cached {cached}: replaced")
+        found = step(workers[0])
+        t.equal((found["rc"], found["records"]), (0, 2 * totals["AAA"].records), f"{reader}: replaced")
         # Cut in the middle of a block.
-        with open(there + ".old", "r+b") as out:
-            out.truncate(os.path.getsize(path) // 2 + 77)
-        (found,) = t.Worker(daemon.pool, name).finish(expect=1)
+        os.truncate(os.path.join(copy, "old"), os.path.getsize(path) // 2 + 77)
+        found = step(workers[0])
+        t.equal(found["rc"], -errno.EIO, f"{reader}: cut: {found}")
         t.true("truncated" in found["text"] and "offset" in found["text"], f"{reader}: {found}")
-        t.true(0 < found["records"] < totals["AAA"].records, f"{reader}: records before the cut: {found}")
+        t.true(found["records"] > 2 * totals["AAA"].records, f"{reader}: records before the cut: {found}")
         # Overwritten with noise: the checksum tells.
-        with open(there + ".old", "r+b") as out:
+        with open(os.path.join(copy, "old"), "r+b") as out:
             out.seek(4096)
             out.write(os.urandom(200_000))
-        (found,) = t.Worker(daemon.pool, name).finish(expect=1)
+        found = step(workers[1])
         t.true(found["rc"] == -errno.EBADMSG and "offset" in found["text"], f"{reader}: {found}")
+        for worker in workers:
+            worker.finish(expect=1)
         t.equal(daemon.stat()["state"], "running", "the daemon lives")
         t.equal(daemon.stop(), 0, "exit status")

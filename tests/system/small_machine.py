@@ -49,7 +49,7 @@ def refused(size, *words, options=(), prefix=(), what_store=None):
 refused("128M", "/dev/shm is too small", "needed 134217728", "available 66", "--shm-size=", "--backing=memfd")
 daemon = t.Daemon(store, "32M")
 scan(daemon, "a pool that fits")
-refused("48M", "/dev/shm is too small", "needed 50331648", "available 33")
+refused("48M", "/dev/shm is too small", "needed 50331648", "available 3")
 daemon.stop()
 daemon = t.Daemon(store, "128M", options=["--backing", "memfd"])
 scan(daemon, "memfd needs no /dev/shm")

@@ -80,6 +80,15 @@ check(set(code) == document, f"tags in the code {sorted(code)}, in docs/memory-m
 for tag, places in code.items():
     check(len(places) >= 2, f"tag {tag} has one end only: {places}")
 
+# ---- each hook in the code is tried in the kill matrix, and has its row in docs/crash-states.md ------
+hooks = {name for folder in ("shm", "producer", "consumer") for path in files(folder, ".c", ".h")
+         for name in re.findall(r'STOUP_HOOK\("([a-z.]+)"\)', read(path))}
+tried = set(re.findall(r'"([a-z]+\.[a-z]+)"', read(os.path.join(SOURCE, "tests/system/lib_hooks.py"))))
+rows = set(re.findall(r"^\|[^|]*\| `([a-z.]+)` \|", read(os.path.join(SOURCE, "docs/crash-states.md")), re.M))
+check(len(hooks) > 30, f"hooks found in the code: {len(hooks)}")
+check(hooks == tried, f"hooks in the code and in tests/system/lib_hooks.py: {sorted(hooks ^ tried)}")
+check(hooks == rows, f"hooks in the code and in docs/crash-states.md: {sorted(hooks ^ rows)}")
+
 # ---- docs/counters.md repeats shm/counters.h ---------------------------------------------------------
 table = re.findall(r'X\(\w+,\s*"(\w+)",\s*"(\w+)",\s*([CG]),\s*"([^"]+)"\)',
                    read(os.path.join(SOURCE, "shm/counters.h")))

@@ -226,7 +226,7 @@ START_TEST(detach_hangs_up_although_a_copy_of_the_socket_is_open_elsewhere)
 	char byte;
 
 	begin(1 << 20, STOUP_CELL_CAP);
-	p.fd = dup(st->sock_fd); /* as a forked child has it */
+	p.fd = dup(st->current->sock_fd); /* as a forked child has it */
 	ck_assert_int_eq(poll(&p, 1, 0), 0);
 	ck_assert_int_eq(stoup_detach(st), 0);
 	ck_assert_int_eq(poll(&p, 1, 0), 1);
@@ -264,6 +264,8 @@ START_TEST(more_than_the_share_is_refused_with_the_numbers_and_goes_on_after_a_r
 		ck_assert_int_eq(stoup_next(other, &more), -EDQUOT);
 		ck_assert_int_eq(stoup_cursor_error(other)->code, -EDQUOT);
 		ck_assert_ptr_nonnull(strstr(stoup_cursor_error(other)->text, "12288"));
+		ck_assert_ptr_nonnull(strstr(stoup_cursor_error(other)->text, "--lease-bytes"));
+		ck_assert_uint_eq(atomic_load(&st->current->page->bytes_refused_cnt), 1);
 		ck_assert_uint_eq(fake_leased(&fake), 3);
 		ck_assert_int_eq(stoup_release(&a), 0);
 		ck_assert_int_eq(stoup_next(other, &more), 1);
@@ -350,6 +352,8 @@ START_TEST(with_all_cells_in_use_a_new_block_is_refused)
 	}
 	ck_assert_int_eq(stoup_next(cur, &span), -EMFILE);
 	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "all 3 lease cells"));
+	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "--cells"));
+	ck_assert_uint_eq(atomic_load(&st->current->page->cells_refused_cnt), 1);
 	ck_assert_int_eq(stoup_release(&leases[1]), 0);
 	ck_assert_int_eq(stoup_next(cur, &span), 1);
 	ck_assert_int_eq(span.first_key, 60);

@@ -22,6 +22,7 @@ static void begin(uint64_t timeout_ns)
 
 	stoup_options_init(&opt);
 	opt.ahead_cnt = UINT32_MAX;
+	opt.flags = STOUP_NO_RECONNECT; /* test_consumer_renew.c is about going on */
 	fake_init(&fake);
 	fake_volume(&fake, 1, 0, 4, series, 1);
 	fake_start(&fake, "p");
@@ -119,11 +120,13 @@ START_TEST(a_starved_pool_names_its_largest_holders)
 		atomic_store(&c[i].pid, 1000 + i);
 		atomic_store(&c[i].lease_cnt, i);
 		atomic_store(&c[i].leased_bytes, (uint64_t)i << 20);
+		atomic_store(
+			&c[i].oldest_lease_ns, stoup_client_now() - (uint64_t)i * 100 * 1000000000);
 		memcpy(&c[i].comm, "worker\0\0\0\0\0\0\0\0\0", 16);
 	}
 	act(0, FAKE_FAIL, -ENOBUFS, 0);
-	expect_error(
-		-ENOBUFS, "held by 4: 1004 (worker) 4 leases, 4.0 MiB; 1003 (worker) 3 leases");
+	expect_error(-ENOBUFS, "held by 4: 1004 (worker) 4 leases, 4.0 MiB, for 40");
+	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "; 1003 (worker) 3 leases"));
 	ck_assert_ptr_null(strstr(stoup_cursor_error(cur)->text, "1001"));
 	end();
 }
@@ -174,6 +177,29 @@ START_TEST(sixty_four_unanswered_requests_use_up_the_slots_and_the_next_one_says
 	for (uint32_t i = 0; i < 64; i++)
 		expect_error(-ETIMEDOUT, "did not come");
 	expect_error(-ETIMEDOUT, "all 64 request slots");
+	ck_assert_uint_eq(atomic_load(&st->current->page->requests_refused_cnt), 1);
+	end();
+}
+END_TEST
+
+START_TEST(a_pool_that_takes_fewer_requests_of_one_process_is_asked_for_no_more)
+{
+	fake_init(&fake);
+	fake.control->request_cap = 3;
+	fake_volume(&fake, 1, 0, 4, series, 1);
+	fake_start(&fake, "p");
+	st = fake_attach("p", NULL);
+	st->opt.timeout_ns = 1000000;
+	st->opt.ahead_cnt = 0;
+	cur = fake_scan(st, "A/x", 0, 0);
+	act(0, FAKE_NEVER, 0, 0);
+	for (uint32_t i = 0; i < 3; i++)
+		expect_error(-ETIMEDOUT, "did not come");
+	expect_error(-ETIMEDOUT, "all 3 request slots");
+	ck_assert_ptr_nonnull(
+		strstr(stoup_cursor_error(cur)->text, "more --requests (at most 64)"));
+	ck_assert_uint_eq(atomic_load(&st->current->page->requests_refused_cnt), 1);
+	ck_assert_uint_eq(fake_log_cnt(&fake), 3);
 	end();
 }
 END_TEST
@@ -298,7 +324,7 @@ END_TEST
 static void *die_after_the_hang_up_was_seen(void *arg)
 {
 	(void)arg;
-	while (atomic_load(&st->ended) == 0)
+	while (atomic_load(&st->current->ended) == 0)
 		usleep(500);
 	fake.control->daemon_start = 1;
 	return NULL;
@@ -330,8 +356,8 @@ END_TEST
 /* Close the socket behind the library's back; the number that it has then belongs to nothing. */
 static void lose_socket(void)
 {
-	close(st->sock_fd);
-	st->sock_fd = 1 << 19;
+	close(st->current->sock_fd);
+	st->current->sock_fd = 1 << 19;
 }
 
 START_TEST(a_process_that_closed_the_librarys_socket_is_told_so)
@@ -372,8 +398,8 @@ START_TEST(a_silent_daemon_whose_process_is_gone_is_dead_where_processes_can_be_
 	begin(30000000);
 	/* Our socket's number is another file's by now, which never hangs up. */
 	quiet = eventfd(0, EFD_CLOEXEC);
-	sock_fd = st->sock_fd;
-	st->sock_fd = quiet;
+	sock_fd = st->current->sock_fd;
+	st->current->sock_fd = quiet;
 	act(0, FAKE_NEVER, 0, 0);
 	atomic_store(&fake.control->heartbeat_ns, stoup_client_now() - 5000000000);
 	fake.control->daemon_start = 1;
@@ -381,10 +407,10 @@ START_TEST(a_silent_daemon_whose_process_is_gone_is_dead_where_processes_can_be_
 	ck_assert_int_eq(stoup_health(st, &err), -EPIPE);
 	ck_assert_msg(strstr(err.text, "is dead") != NULL, "%s", err.text);
 	/* In another PID namespace /proc never showed it, so it proves nothing. */
-	st->daemon_seen = 0;
+	st->current->daemon_seen = 0;
 	expect_error(-ETIME, "silent for 5.");
 	ck_assert_int_eq(stoup_health(st, &err), -ETIME);
-	st->sock_fd = sock_fd;
+	st->current->sock_fd = sock_fd;
 	close(quiet);
 	end();
 }
@@ -551,6 +577,7 @@ int main(void)
 		error, a_time_out_leaves_the_cursor_where_it_was_and_a_late_answer_frees_the_slot);
 	tcase_add_test(
 		error, sixty_four_unanswered_requests_use_up_the_slots_and_the_next_one_says_so);
+	tcase_add_test(error, a_pool_that_takes_fewer_requests_of_one_process_is_asked_for_no_more);
 	tcase_add_test(
 		error, a_done_without_a_grant_and_a_grant_of_a_buffer_that_is_none_are_refused);
 	tcase_add_test(error, a_buffer_outside_the_region_is_refused_on_a_hit);

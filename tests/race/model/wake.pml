@@ -7,7 +7,7 @@
  *        spin, CAS(WAIT -> SLEEP), futex_wait    last_look: asleep = 1, fence, pending?
  *      release: exchange; starving? ring               somebody waits: starving = 1, fence,
  *      die anywhere (-DDEATH)                          scan and serve once more
- *                                                epoll_wait; both flags down
+ *      (-DCLAIM: what is held drains)            epoll_wait; both flags down
  *
  * Follows stoup_wait_grant, doze and stoup_wait_ring of consumer/wait.c, stoup_grip_hit and
  * stoup_grip_release of consumer/cells.c, and work, last_look and sleep_turn of producer/conductor.c with
@@ -22,8 +22,11 @@
  * and its cells alternate. With -DHOLDING consumer 0 keeps its leases until its last round, while
  * consumer 1 does not: with BUFFERS 2 there is always one that comes free.
  *
+ * With -DCLAIM whoever waits claims what is held: it takes no new lease, and goes with its last one. At the
+ * end (timeout) nothing drains, nothing waits, no request is left.
+ *
  * Sizes:   BUFFERS, BLOCKS (more than BUFFERS), ROUNDS, OTHER_ROUNDS (of consumer 1)
- * Parts:   DEATH     HOLDING (ROUNDS 2)     PSO
+ * Parts:   DEATH     HOLDING (ROUNDS 2)     CLAIM     PSO
  * Faults:  F_PLAIN_POST     the pending bit is stored plainly before `asleep` is loaded
  *          F_PLAIN_RELEASE  the cell is stored plainly before `starving` is loaded
  *          F_GIVE_UP        a failed acquire is not followed by a request
@@ -32,6 +35,7 @@
  *          F_NO_FLAG_FENCE  no fence between raising a flag and the last look
  *          F_DRAIN          the doorbell is drained between the last look and the sleep
  *          F_WAKE_BY_LOAD   whom to wake is decided by a load, not by the exchange
+ *          F_NO_DRAIN_LOOK  starving is not raised for what drains when nobody waits any more (CLAIM, DEATH)
  */
 #ifndef BUFFERS
 #define BUFFERS 1
@@ -187,8 +191,17 @@ end:	skip
 /* ---- conductor -------------------------------------------------------------------------------- */
 
 #define LAST (BUFFERS - 1)
-#define HAS(b) (block[0] == (b) || block[LAST] == (b))
-#define WHERE(b) (block[0] == (b) -> 0 : LAST)
+#ifdef CLAIM
+bit draining[BUFFERS];
+#define DRAINS(b) draining[b]
+#define ANY_DRAINS (draining[0] || draining[LAST])
+#else
+#define DRAINS(b) 0
+#define ANY_DRAINS 0
+#endif
+#define SERVES(k, b) (block[k] == (b) && !DRAINS(k))
+#define HAS(b) (SERVES(0, b) || SERVES(LAST, b))
+#define WHERE(b) (SERVES(0, b) -> 0 : LAST)
 #define ROOM (block[0] == NONE || block[LAST] == NONE)
 #define AGE(x) if :: x == WORD(b) -> x = STALE :: else fi
 
@@ -222,7 +235,7 @@ inline take(c)
 inline clear(b)
 {
 	if
-	:: block[b] != NONE -> STR(CONDUCTOR, RESIDENCY(block[b]), 0)
+	:: block[b] != NONE && !DRAINS(b) -> STR(CONDUCTOR, RESIDENCY(block[b]), 0)
 	:: else
 	fi
 }
@@ -236,18 +249,31 @@ inline scan(j)
 		fi }
 }
 
+#ifdef CLAIM
+#define KEEP(b) draining[b] = 1
+#else
+#define KEEP(b) STR(CONDUCTOR, RESIDENCY(block[b]), WORD(b))
+#endif
+
+inline retire(b)
+{
+	AGE(mem[0]);
+	AGE(mem[1]);
+	AGE(mem[2]);
+	AGE(mem[3]);
+	AGE(word[0]);
+	AGE(word[1]);
+#ifdef CLAIM
+	draining[b] = 0;
+#endif
+	block[b] = NONE
+}
+
 inline settle(b)
 {
 	if
-	:: block[b] != NONE && refs[b] -> STR(CONDUCTOR, RESIDENCY(block[b]), WORD(b))
-	:: block[b] != NONE && !refs[b] ->
-		AGE(mem[0]);
-		AGE(mem[1]);
-		AGE(mem[2]);
-		AGE(mem[3]);
-		AGE(word[0]);
-		AGE(word[1]);
-		block[b] = NONE
+	:: block[b] != NONE && refs[b] -> KEEP(b)
+	:: block[b] != NONE && !refs[b] -> retire(b)
 	:: block[b] == NONE
 	fi;
 	refs[b] = 0
@@ -272,6 +298,32 @@ inline evict_pass()
 #endif
 	}
 }
+
+/* stoup_evict_scan: only what drains can go. */
+#ifdef CLAIM
+inline settle_draining(b)
+{
+	if
+	:: draining[b] && !refs[b] -> retire(b)
+	:: !(draining[b] && !refs[b])
+	fi;
+	refs[b] = 0
+}
+
+inline evict_scan()
+{
+	scan(0);
+	scan(1);
+	scan(2);
+	scan(3);
+	atomic {
+		settle_draining(0);
+#if BUFFERS > 1
+		settle_draining(LAST)
+#endif
+	}
+}
+#endif
 
 inline grant()
 {
@@ -332,6 +384,11 @@ inline serve()
 #else
 #define RAISE(flag) atomic { LOCKED(CONDUCTOR) -> mem[flag] = 1 }
 #endif
+#ifdef F_NO_DRAIN_LOOK
+#define STILL true
+#else
+#define STILL !ANY_DRAINS
+#endif
 #define LOOK(c) \
 	if \
 	:: LD(CONDUCTOR, PENDING(c)) == 1 -> goto lower \
@@ -365,10 +422,13 @@ served:	if
 	LOOK(1);
 #endif
 	if
-	:: queue[0] == 0 && queue[1] == 0 -> goto sleep
+	:: queue[0] == 0 && queue[1] == 0 && STILL -> goto sleep
 	:: else
 	fi;
 	RAISE(STARVING);
+#if defined(CLAIM) && !defined(F_NO_LAST_SCAN)
+	evict_scan();
+#endif
 #ifndef F_NO_LAST_SCAN
 	last = 1;
 	goto each;
@@ -401,4 +461,6 @@ init {
 		run Consumer(0);
 		run Consumer(1)
 	}
+	timeout;
+	assert(!ANY_DRAINS && want[0] == 0 && want[1] == 0 && !sleeping[0] && !sleeping[1])
 }

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cursor.h - the inside of a scan, shared by its steps (cursor.c) and its going on after the daemon's
+ * end (resume.c).
+ *
+ *      at rest --stoup_next--> at work: counts as a user of its session's memory
+ *         ^                        |  1: holds a span, goes on at work
+ *         +---- 0, or an error ----+
+ *
+ *      daemon ends --> another session, parts anew --> looks for its anchor --> at work
+ *                                                          \--not there--> failed: -ESTALE
+ *
+ *      series:    ... k k K K K | n n n ...
+ *                             ^anchor: last record handed out; the third of its key in a row
+ *
+ * Invariant: the anchor is a copy, so that it outlives the span. What comes next is the record at
+ * (ordinal of the anchor) + next_off; more than 1 only when stoup_cursor_skip left something out.
+ */
+#ifndef STOUP_CONSUMER_CURSOR_H
+#define STOUP_CONSUMER_CURSOR_H
+
+#include "consumer/client.h"
+
+/* A place in the sequence of all segments. */
+struct stoup_place {
+	uint32_t part, seg; /* seg counts within its part */
+	uint64_t pos;       /* segments before it, since the start of the scan */
+};
+
+/* A record that stood at the end of what was read: how to find it again in another snapshot. */
+struct stoup_anchor {
+	int valid;
+	int exact; /* `ties` is known */
+	int64_t key;
+	uint64_t ties;    /* records of that key up to it, itself included */
+	uint64_t ordinal; /* in the cursor's snapshot */
+	uint8_t *bytes;   /* of the record; NULL: nobody will ask */
+};
+
+struct stoup_cursor {
+	struct stoup *st;
+	struct stoup_session *ses;
+	struct stoup_snapshot *snap;
+	const char *name;
+	const struct stoup_schema *schema;
+	struct stoup_part *parts;
+	uint32_t part_cnt, window;
+	int64_t from_ns, to_ns;   /* 0 = open */
+	struct stoup_place at;    /* the next segment */
+	struct stoup_place asked; /* the first one not asked for */
+	uint64_t begin_ordinal;   /* records before it were handed out already */
+	struct stoup_grip grip;
+	struct stoup_hand hand;
+	int active;   /* counts as a user of the session's memory */
+	int resuming; /* in a new snapshot, where the anchor is not found yet */
+	int failed;   /* for ever, with the error */
+	/* the span that is out: its last record becomes the anchor */
+	const uint8_t *span_base;
+	uint64_t span_cnt, span_ordinal; /* 0 records: none is out */
+	struct stoup_anchor anchor;
+	uint64_t next_off; /* resuming: from the anchor to what comes next */
+	/* what the records before the next one end in: their key, and how many have it */
+	int64_t tail_key;
+	uint64_t tail_ties, tail_next; /* tail_next: ordinal behind them; 0 = nothing yet */
+	int tail_exact;
+	uint64_t hit_cnt, record_cnt; /* not yet in the page */
+	uint64_t look_ns;             /* last look at the clock */
+	uint32_t look_in, look_every; /* calls until the next one; calls between two */
+	struct stoup_error error;
+};
+
+/* ---- cursor.c -------------------------------------------------------------------------------- */
+
+/* The first segment of a part that reaches from_ns (0: the first of all). */
+uint32_t stoup_part_begin(const struct stoup_part *part, int64_t from_ns);
+
+/* The segment at a place, which moves over ends of parts and empty segments; NULL at the end. */
+const struct stoup_catalog_segment *stoup_place_segment(
+	const struct stoup_cursor *cur, struct stoup_place *place);
+
+/* Lease the block of the segment at cur->at: positive, 0, or a negative errno with text. */
+int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg);
+
+/* Where the leased segment's records are: 0, or -EPROTO with text. */
+int stoup_segment_base(
+	struct stoup_cursor *cur, const struct stoup_catalog_segment *seg, const uint8_t **ret);
+
+/* Key of a record, and the first of cnt records whose key is at least key_ns. */
+int64_t stoup_record_key(const uint8_t *base, uint64_t idx, const struct stoup_schema *schema);
+uint64_t stoup_record_bound(
+	const uint8_t *base, uint64_t cnt, const struct stoup_schema *schema, int64_t key_ns);
+
+/* ---- resume.c -------------------------------------------------------------------------------- */
+
+/* A span ends: remember its last record. */
+void stoup_anchor_take(struct stoup_cursor *cur);
+
+/* The segment `seg` at cur->at is left out. */
+void stoup_anchor_skip(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg);
+
+/* The session has ended: go over to another one. 0; -EPIPE, -ESTALE, -ENOMEM with text. The cursor
+ * is at rest. */
+int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns);
+
+/* At work in the new snapshot: find the anchor, and what comes next. 0, or as stoup_next. */
+int stoup_cursor_locate(struct stoup_cursor *cur);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resume.c - a scan goes on at the same record after its daemon ended.
+ *
+ *      old snapshot   [a a b][b c c|C d d][e ...]        C: anchor, the third c
+ *      new snapshot   [x x][a a b b c][c C d][d e ...]   other volumes, blocks and ordinals
+ *                                 ^first c of the series --2 further--> the same bytes? go on behind
+ *
+ * Ordered series: the anchor is found by its key and its number among equal keys, since a store may
+ * have been compacted, or extended by earlier days, so that ordinals moved. Series that kept their
+ * order have no such index: there the ordinal counts. Either way the bytes must be those that were
+ * handed out, else the store is another one and the cursor fails for good.
+ *
+ * Where a damaged block was left out, the number among equal keys may not be known; then the ordinal
+ * counts as well.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "consumer/cursor.h"
+
+static int keeps_order(const struct stoup_cursor *cur)
+{
+	return cur->part_cnt > 0 && (cur->parts[0].series->flags & STOUP_CATALOG_KEEP_ORDER);
+}
+
+/* ---- the anchor ------------------------------------------------------------------------------ */
+
+/* Does a run of records that begins at `ordinal` with `key` go on with the key before it? */
+static int tail_goes_on(const struct stoup_cursor *cur, uint64_t ordinal, int64_t key)
+{
+	return cur->tail_next != 0 && cur->tail_next == ordinal && cur->tail_key == key;
+}
+
+/* `ties` records with `key` end in front of ordinal `next`; all of what was passed has it (`whole`). */
+static void tail_set(struct stoup_cursor *cur, int64_t key, uint64_t ties, uint64_t begin,
+	uint64_t next, int whole)
+{
+	if (whole && tail_goes_on(cur, begin, key)) {
+		cur->tail_ties += ties;
+	} else {
+		cur->tail_ties = ties;
+		cur->tail_exact = 1;
+	}
+	cur->tail_key = key;
+	cur->tail_next = next;
+}
+
+void stoup_anchor_take(struct stoup_cursor *cur)
+{
+	const struct stoup_schema *schema = cur->schema;
+	uint64_t cnt = cur->span_cnt, ties = 1;
+	const uint8_t *base = cur->span_base;
+	int64_t key = stoup_record_key(base, cnt - 1, schema);
+
+	cur->span_cnt = 0;
+	if (!cur->anchor.bytes)
+		return;
+	if (!keeps_order(cur) && (cnt == 1 || stoup_record_key(base, cnt - 2, schema) == key))
+		ties = cnt - stoup_record_bound(base, cnt, schema, key);
+	tail_set(cur, key, ties, cur->span_ordinal, cur->span_ordinal + cnt, ties == cnt);
+	cur->anchor.valid = 1;
+	cur->anchor.exact = cur->tail_exact;
+	cur->anchor.key = key;
+	cur->anchor.ties = cur->tail_ties;
+	cur->anchor.ordinal = cur->span_ordinal + cnt - 1;
+	memcpy(cur->anchor.bytes, base + (cnt - 1) * schema->stride, schema->stride);
+}
+
+void stoup_anchor_skip(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg)
+{
+	uint64_t begin = cur->parts[cur->at.part].ordinal + seg->ordinal;
+	uint64_t next = begin + seg->record_cnt;
+
+	/* What was resumed within the segment is left out from there on. */
+	if (begin < cur->begin_ordinal)
+		begin = cur->begin_ordinal;
+	tail_set(cur, seg->last_key, next - begin, begin, next, seg->first_key == seg->last_key);
+	if (seg->first_key != seg->last_key)
+		cur->tail_exact = 0;
+}
+
+/* ---- going over ------------------------------------------------------------------------------ */
+
+/* The cursor is of no use any more; its error has a text. */
+static int fail(struct stoup_cursor *cur)
+{
+	cur->failed = 1;
+	return cur->error.code;
+}
+
+static int gone(struct stoup_cursor *cur, int why)
+{
+	if (why == -ENOMEM)
+		return stoup_error_set(
+			&cur->error, why, "no memory for the parts of '%.100s'", cur->name);
+	stoup_error_set(&cur->error, -ESTALE,
+		why == -ENOTUNIQ
+			? "the layout of series '%.100s' is another one since the daemon of pool "
+			  "'%s' was started anew: attach anew"
+			: "series '%.100s' is gone from the store since the daemon of pool '%s' was "
+			  "started anew",
+		cur->name, cur->ses->pool);
+	return fail(cur);
+}
+
+/* Ordinal of the next record. */
+static uint64_t next_ordinal(const struct stoup_cursor *cur)
+{
+	const struct stoup_part *last = &cur->parts[cur->part_cnt - 1];
+	struct stoup_place at = cur->at;
+	const struct stoup_catalog_segment *seg = stoup_place_segment(cur, &at);
+	uint64_t ordinal = last->ordinal + last->series->record_cnt;
+
+	/* NULL at the end of the range as well, where the place is that of the first one beyond. */
+	if (!seg && at.part < cur->part_cnt)
+		seg = cur->parts[at.part].vol->segments +
+		      cur->parts[at.part].series->segment_first + at.seg;
+	if (seg)
+		ordinal = cur->parts[at.part].ordinal + seg->ordinal;
+	return ordinal > cur->begin_ordinal ? ordinal : cur->begin_ordinal;
+}
+
+int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
+{
+	struct stoup_snapshot *snap;
+	struct stoup_session *ses;
+	struct stoup_part *parts;
+	uint32_t part_cnt;
+	int rc = stoup_renew(cur->st, cur->ses, deadline_ns, &cur->error);
+
+	if (rc < 0)
+		return rc;
+	if (!cur->resuming && cur->anchor.valid)
+		cur->next_off = next_ordinal(cur) - cur->anchor.ordinal;
+	cur->resuming = cur->anchor.valid;
+	snap = stoup_snapshot_current(cur->st);
+	stoup_hand_fini(cur->ses, &cur->hand);
+	rc = stoup_series_parts(snap, cur->name, cur->schema, &parts, &part_cnt);
+	if (rc < 0) {
+		ses = snap->session;
+		stoup_snapshot_release(snap);
+		stoup_session_release(ses);
+		return gone(cur, rc);
+	}
+	stoup_snapshot_release(cur->snap);
+	stoup_session_release(cur->ses);
+	free(cur->parts);
+	cur->snap = snap;
+	cur->ses = snap->session;
+	cur->parts = parts;
+	cur->part_cnt = part_cnt;
+	cur->at = cur->asked = (struct stoup_place){0};
+	cur->begin_ordinal = 0;
+	cur->look_in = cur->look_every = 1;
+	if (part_cnt > 0)
+		cur->at.seg = stoup_part_begin(&parts[0], cur->from_ns);
+	return 0;
+}
+
+/* ---- finding the anchor ---------------------------------------------------------------------- */
+
+static int differs(struct stoup_cursor *cur, const char *what)
+{
+	stoup_error_set(&cur->error, -ESTALE,
+		"'%.80s': record %llu (key %lld), the last one read, %s since the daemon of pool "
+		"'%s' was started anew: open a new cursor",
+		cur->name, (unsigned long long)cur->anchor.ordinal, (long long)cur->anchor.key,
+		what, cur->ses->pool);
+	return fail(cur);
+}
+
+/* The place of the segment that has the record `ordinal`; at the end when there is none. */
+static struct stoup_place place_of(const struct stoup_cursor *cur, uint64_t ordinal)
+{
+	struct stoup_place place = {0};
+	const struct stoup_catalog_segment *segments;
+	uint32_t low = 0, high;
+
+	while (place.part < cur->part_cnt &&
+		ordinal >=
+			cur->parts[place.part].ordinal + cur->parts[place.part].series->record_cnt)
+		place.part++;
+	if (place.part == cur->part_cnt)
+		return place;
+	ordinal -= cur->parts[place.part].ordinal;
+	segments =
+		cur->parts[place.part].vol->segments + cur->parts[place.part].series->segment_first;
+	high = cur->parts[place.part].series->segment_cnt;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (segments[mid].ordinal + segments[mid].record_cnt <= ordinal)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	place.seg = low;
+	return place;
+}
+
+/* Lease the segment at `place`: 0 with its first record and that one's ordinal. */
+static int look_at(struct stoup_cursor *cur, struct stoup_place place,
+	const struct stoup_catalog_segment *seg, const uint8_t **ret, uint64_t *ret_ordinal)
+{
+	int rc;
+
+	cur->at = place;
+	rc = stoup_segment_lease(cur, seg);
+	if (rc < 0)
+		return rc;
+	rc = stoup_segment_base(cur, seg, ret);
+	if (rc < 0)
+		stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
+	*ret_ordinal = cur->parts[place.part].ordinal + seg->ordinal;
+	return rc;
+}
+
+/* The segment at a place whatever the range is; NULL at the end. */
+static const struct stoup_catalog_segment *segment_at(
+	const struct stoup_cursor *cur, struct stoup_place place)
+{
+	const struct stoup_part *part = &cur->parts[place.part];
+
+	if (place.part >= cur->part_cnt || place.seg >= part->series->segment_cnt)
+		return NULL;
+	return part->vol->segments + part->series->segment_first + place.seg;
+}
+
+/* Where the anchor must be by its key: 0 with *ret; -ESTALE, or as stoup_next. */
+static int target_of_key(struct stoup_cursor *cur, uint64_t *ret)
+{
+	const struct stoup_anchor *anchor = &cur->anchor;
+	const struct stoup_catalog_segment *seg;
+	struct stoup_place place = {0};
+	const uint8_t *base;
+	uint64_t ordinal, i;
+	int rc;
+
+	while (place.part < cur->part_cnt &&
+		(cur->parts[place.part].series->record_cnt == 0 ||
+			cur->parts[place.part].series->last_key < anchor->key))
+		place.part++;
+	if (place.part == cur->part_cnt)
+		return differs(cur, "is gone");
+	place.seg = stoup_part_begin(&cur->parts[place.part], anchor->key);
+	seg = segment_at(cur, place);
+	if (!seg || seg->first_key > anchor->key)
+		return differs(cur, "is gone");
+	rc = look_at(cur, place, seg, &base, &ordinal);
+	if (rc < 0)
+		return rc;
+	i = stoup_record_bound(base, seg->record_cnt, cur->schema, anchor->key);
+	if (i == seg->record_cnt || stoup_record_key(base, i, cur->schema) != anchor->key)
+		rc = differs(cur, "is gone");
+	*ret = ordinal + i + anchor->ties - 1;
+	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
+	return rc;
+}
+
+/* Is the record `target` the anchor? 0; -ESTALE, or as stoup_next. */
+static int compare(struct stoup_cursor *cur, uint64_t target)
+{
+	struct stoup_place place = place_of(cur, target);
+	const struct stoup_catalog_segment *seg = segment_at(cur, place);
+	const uint8_t *base;
+	uint64_t ordinal;
+	int rc;
+
+	if (!seg)
+		return differs(cur, "is gone");
+	rc = look_at(cur, place, seg, &base, &ordinal);
+	if (rc < 0)
+		return rc;
+	if (target < ordinal || target - ordinal >= seg->record_cnt ||
+		memcmp(base + (target - ordinal) * cur->schema->stride, cur->anchor.bytes,
+			cur->schema->stride) != 0)
+		rc = differs(cur, "is another one");
+	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
+	return rc;
+}
+
+int stoup_cursor_locate(struct stoup_cursor *cur)
+{
+	uint64_t target = cur->anchor.ordinal;
+	int rc = 0;
+
+	if (!keeps_order(cur) && cur->anchor.exact)
+		rc = target_of_key(cur, &target);
+	if (rc == 0)
+		rc = compare(cur, target);
+	if (rc < 0)
+		return rc;
+	cur->tail_next += target - cur->anchor.ordinal;
+	cur->anchor.ordinal = target;
+	cur->begin_ordinal = target + cur->next_off;
+	cur->at = place_of(cur, cur->begin_ordinal);
+	cur->asked = (struct stoup_place){0};
+	cur->resuming = 0;
+	return 0;
+}

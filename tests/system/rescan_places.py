@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More volumes than a daemon has descriptors or places: places are used again, and what finds none is told,
+while what was served is served on."""
+import os
+
+import lib_stoup as t
+from lib_rescan import check_new, errors, hang_up, ingest, new_store, stepped, totals, volumes_of
+
+# Sixty small volumes, which are moved into a store and out again.
+shelf = new_store()
+for day in range(1, 61):
+    ingest(shelf, day, count=20)
+small = volumes_of(shelf)
+
+
+def move(source, target):
+    for name in small:
+        os.rename(os.path.join(source, name), os.path.join(target, name))
+
+
+# ---- no descriptors for what comes: what was served is served on, and the rest once there are some again ----------
+few = new_store()
+ingest(few, 0)
+daemon = t.Daemon(few, "4M", prefix=["prlimit", "--nofile=64:64"])
+move(shelf, few)
+t.until(lambda: daemon.counter("rescans_failed") >= 1, "more volumes than descriptors")
+t.true("ulimit -n" in errors(daemon), f"said: {errors(daemon)}")
+check_new(daemon, [0], "what was served is served on")
+move(few, shelf)
+ingest(few, 100)
+check_new(daemon, [0, 100], "room again")
+t.equal(daemon.stop(), 0, "the daemon's end")
+
+# ---- places are used again: there are 1024 more than at the start, and 1080 volumes come ---------------------------
+many = new_store()
+ingest(many, 0)
+base = volumes_of(many)
+daemon = t.Daemon(many, "4M", ["--no-watch"])
+first = os.listdir(f"/proc/{daemon.process.pid}/fd")
+for turn in range(18):
+    move(shelf, many)
+    hang_up(daemon)
+    t.equal(daemon.counter("volumes"), len(small) + 1, f"volumes of turn {turn}")
+    move(many, shelf)
+    hang_up(daemon)
+    t.until(lambda: daemon.counter("volumes_retired") == 0, "what went is let go")
+t.equal(volumes_of(many), base, "as at the start")
+t.equal(len(os.listdir(f"/proc/{daemon.process.pid}/fd")), len(first), "descriptors as at the start")
+t.equal(daemon.counter("rescans_failed"), 0, "each volume found a place")
+check_new(daemon, [0], "after all of them went")
+
+# With a consumer of an old snapshot the places stay taken, until none is left: that is said, and what is served is
+# served on.
+keeper = stepped(daemon)
+for turn in range(18):
+    move(shelf, many)
+    hang_up(daemon)
+    move(many, shelf)
+    hang_up(daemon)
+t.true(daemon.counter("rescans_failed") >= 1, "no place is left")
+t.true("find no place" in errors(daemon), f"it is said: {errors(daemon)}")
+check_new(daemon, [0], "what is served is served on")
+keeper.step()
+totals([0]).check(keeper.line(), "the old snapshot")
+keeper.finish()
+t.until(lambda: daemon.counter("consumers") == 0 and daemon.counter("volumes_retired") == 0, "all let go")
+ingest(many, 500)
+check_new(daemon, [0, 500], "places are free again")
+t.equal(daemon.stop(), 0, "the daemon's end")
