@@ -199,6 +199,8 @@ def change(target, off, data):
 
 seed("reply", "good", bytes(4))
 seed("reply", "asked", bytes([1, 0, 0, 0]))
+seed("reply", "renewed", bytes([4, 0, 0, 0]))
+seed("reply", "renewed-other", bytes([5, 0, 0, 0]) + change(4, 256 + 16, b"\x18") + change(1, 32, struct.pack("<Q", 3)))
 seed("reply", "granted", bytes([2, 0, 0, 3]))
 seed("reply", "granted-nowhere", bytes([2, 0, 0, 9]))
 for error in (5, 16, 27, 74, 105, 110, 116):
