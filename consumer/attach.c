@@ -144,6 +144,25 @@ int stoup_sock_open(const char *pool, uint32_t dir_idx, uint64_t deadline_ns, in
 
 /* ---- a session ------------------------------------------------------------------------------- */
 
+/* May this be the daemon that comes after the current session's? Two directories may each have a pool of
+ * one name, of two users; one user has a name but once. */
+static int may_follow(struct stoup_session *ses, struct stoup_error *err)
+{
+	const struct stoup_session *old = ses->client->current;
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(ses->sock_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return stoup_error_set(
+			err, -errno, "credentials of pool '%s': %s", ses->pool, strerror(errno));
+	ses->daemon_uid = peer.uid;
+	if (!old || old->dir_idx == ses->dir_idx || old->daemon_uid == ses->daemon_uid)
+		return 0;
+	return stoup_error_set(err, -ENOENT,
+		"the daemon of user %u is not running; that of user %u is another pool",
+		(unsigned int)old->daemon_uid, (unsigned int)ses->daemon_uid);
+}
+
 int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
 {
@@ -153,6 +172,8 @@ int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 	if (rc < 0)
 		return rc;
 	rc = stoup_sock_open(pool, dir_idx, deadline_ns, &ses->sock_fd, err);
+	if (rc == 0)
+		rc = may_follow(ses, err);
 	if (rc == 0)
 		rc = stoup_hello(ses, deadline_ns, err);
 	if (rc == 0)

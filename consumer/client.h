@@ -135,6 +135,7 @@ struct stoup_session {
 	int owed;        /* an answer that nobody took is still to come (under `question`) */
 	uint32_t no;     /* of the client; spans name it */
 	uint32_t dir_idx;
+	uid_t daemon_uid; /* the other end of the socket */
 	uint32_t cell_cap, request_cap;
 	uint64_t lease_bytes_cap;
 	char pool[STOUP_POOL_NAME_CAP];
@@ -283,8 +284,8 @@ int stoup_question_failed(struct stoup_session *ses, int rc, struct stoup_error 
 /* ---- attach.c -------------------------------------------------------------------------------- */
 
 /* Connect to the socket of `pool` in runtime directory `dir_idx` and say hello. -ENOENT: no such
- * socket; -ECONNREFUSED: left behind by a dead daemon; -ECONNRESET: the daemon hung up, it is
- * ending; others as stoup_attach. */
+ * socket, or another pool's than the handle's; -ECONNREFUSED: left behind by a dead daemon;
+ * -ECONNRESET: the daemon hung up, it is ending; others as stoup_attach. */
 int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err);
 

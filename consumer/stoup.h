@@ -205,7 +205,8 @@ STOUP_API int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret);
 
 /* Step over the segment at which stoup_next failed. Returns the number of records left out: exact, but
  * where the range begins or ends inside the segment an upper bound, which can be 0 (its keys cannot be
- * read). -EINVAL when the last call did not fail; -ECHILD after a fork. */
+ * read). -EINVAL when the last call did not fail; -ECHILD after a fork. When the daemon ends before any
+ * span was handed out, the scan begins anew: what was stepped over fails again. */
 STOUP_API int64_t stoup_cursor_skip(struct stoup_cursor *cur);
 
 /* The reason behind the last negative return of stoup_next; valid until the next call on the cursor. */
