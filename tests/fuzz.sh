@@ -21,7 +21,7 @@ here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 . "$here/tests/packages.sh"
 
 usage() {
-	sed -n '3,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 all_names() {
