@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include "producer/chores.h"
 
+#define PLACES_KEPT_PART 16u                /* of the places: kept for users who have few */
 #define PENDING_GRACE_NS UINT64_C(50000000) /* libstoup says hello at once */
 
 int stoup_epoll_add(const struct stoup_daemon *d, int fd, uint32_t events, uint64_t tag)
@@ -244,15 +245,10 @@ out_page:
 static int consumer_new(
 	struct stoup_daemon *d, int fd, const struct ucred *cred, struct stoup_error *err)
 {
-	uint32_t idx = stoup_consumer_free(d);
+	uint32_t idx = STOUP_IDX_NONE;
+	int rc = stoup_consumer_find_place(d, (uint32_t)cred->uid, &idx, err);
 
-	if (idx != STOUP_IDX_NONE)
-		return consumer_make(d, idx, fd, cred, err);
-	stoup_count(d, STOUP_COUNTER_LIMIT_CONSUMERS, 1);
-	return stoup_error_set(err, -EUSERS,
-		"pool '%s' has its %u consumers already; mend: stoupd --consumers N (at "
-		"most %u)",
-		d->opt.pool, d->opt.consumer_cap, STOUP_CONSUMER_CAP);
+	return rc < 0 ? rc : consumer_make(d, idx, fd, cred, err);
 }
 
 /* A monitor gets the control object and holds nothing of ours: the caller hangs up. */

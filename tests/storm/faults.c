@@ -91,7 +91,9 @@ static void writer_begin(struct storm *s, enum fault kind)
 		return;
 	s->ingest_kind = kind;
 	s->ingest_series = (uint32_t)storm_below(&s->random, s->opt.series_cnt);
-	s->ingest_to = s->grown[s->ingest_series] + 1 + storm_below(&s->random, GROW_CNT);
+	/* Beyond the run of equal keys: two parts of one and the same key are refused as the same file again. */
+	s->ingest_to = s->grown[s->ingest_series] + storm_tie(s->ingest_series) +
+	               storm_below(&s->random, GROW_CNT);
 	if (kind == FAULT_GROW) {
 		snprintf(part[0], sizeof(part[0]), "%u:%" PRIu64 ":%" PRIu64, s->ingest_series,
 			s->grown[s->ingest_series], s->ingest_to);

@@ -84,7 +84,7 @@ storm_run() {
 	[ "$STORM_OWN_SHM" != yes ] || options+=(--own-shm)
 	log=$(dmesg 2>/dev/null | wc -l || true)
 	"$storm_bin/storm" "${options[@]}" "$@" || status=$?
-	[ $status -eq 0 ] || tail -n 20 -- "$storm_work/stoupd.log"
+	[ $status -eq 0 ] || grep -v 'attach refused' -- "$storm_work/stoupd.log" | sort | uniq -c | tail -n 40
 	# The kernel's log tells of faults that nobody saw otherwise; what it says of others is not ours.
 	if dmesg 2>/dev/null | tail -n +$((log + 1)) | grep -E 'storm_worker|storm\[|Oops'; then
 		echo "the kernel's log has something: see above"

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* record.h - records that prove themselves: every byte follows from (series, ordinal, edition).
  *
- *      series 3:   n = 0      1      2   |  3      4      5   |  6  ...
- *      key         T0+3       same   same   T0+3+S same   same   T0+3+2S      (ties of three)
+ *      series 2:   n = 0 ...  6   |  7 ...   13   |  14 ...
+ *      key         T0+2 (7 times)    T0+2+S (7)      T0+2+2S
  *      order_id    series << 48 | n
  *      flags       edition          sequence = check of all the other bytes
  *
  * Invariant: two records of a store differ in their order_id, so that a reader who knows how many he
- * has seen tells a damaged record from one that is missing and from one that comes twice. Ties of three
- * put equal keys across the borders of blocks and volumes, where going on "at the same record" is more
- * than going on at the same key.
+ * has seen tells a damaged record from one that is missing and from one that comes twice.
+ *
+ * Equal keys cross the borders of blocks and volumes, and in every fourth series they fill whole blocks:
+ * there, going on "at the same record" is more than going on at the same key.
  */
 #ifndef STOUP_TESTS_STORM_RECORD_H
 #define STOUP_TESTS_STORM_RECORD_H
@@ -20,7 +21,8 @@
 
 #define STORM_T0        INT64_C(1700000000000000000)
 #define STORM_STEP_NS   INT64_C(3000)
-#define STORM_TIE_CNT   3u
+#define STORM_TIE_CNT   7u    /* records with the same key: blocks have 1170 or 2340 */
+#define STORM_TIE_LONG  2600u /* ... of every fourth series */
 #define STORM_DATASET   "STORM"
 #define STORM_SHIFT_IDX 900u /* series from here on are replaced while they are read */
 
@@ -44,18 +46,14 @@ static inline uint64_t storm_below(uint64_t *state, uint64_t cnt)
 	return cnt ? storm_random(state) % cnt : 0;
 }
 
-static inline int64_t storm_key(uint32_t series, uint64_t n)
+static inline uint64_t storm_tie(uint32_t series)
 {
-	return STORM_T0 + series + (int64_t)(n / STORM_TIE_CNT) * STORM_STEP_NS;
+	return series % 4 == 3 ? STORM_TIE_LONG : STORM_TIE_CNT;
 }
 
-/* The first ordinal whose key is at least `key`. */
-static inline uint64_t storm_first_at(uint32_t series, int64_t key)
+static inline int64_t storm_key(uint32_t series, uint64_t n)
 {
-	int64_t past = key - STORM_T0 - series;
-
-	return past <= 0 ? 0
-	                 : (uint64_t)((past + STORM_STEP_NS - 1) / STORM_STEP_NS) * STORM_TIE_CNT;
+	return STORM_T0 + series + (int64_t)(n / storm_tie(series)) * STORM_STEP_NS;
 }
 
 static inline uint32_t storm_check(const struct stoup_mbo *r)

@@ -169,8 +169,8 @@ int storm_scan_open(struct storm_scan *scan)
 	if (!scan->whole)
 		range.to_ns = storm_key(scan->series, scan->end);
 	/* A range begins and ends between keys, not inside a tie. */
-	scan->next -= scan->next % STORM_TIE_CNT;
-	scan->end -= scan->whole ? 0 : scan->end % STORM_TIE_CNT;
+	scan->next -= scan->next % storm_tie(scan->series);
+	scan->end -= scan->whole ? 0 : scan->end % storm_tie(scan->series);
 	rc = stoup_scan(run->st, &series, &range, &scan->cur, &err);
 	return rc < 0 ? open_failed(scan, "stoup_scan", rc, err.text) : 0;
 }

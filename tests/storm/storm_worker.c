@@ -195,7 +195,8 @@ static void choose(struct storm_run *run, struct storm_scan *scan)
 		scan->next = a < b ? a : b;
 		scan->end = a < b ? b : a;
 		/* A range without a key in it is none. */
-		if (scan->end / STORM_TIE_CNT == scan->next / STORM_TIE_CNT || scan->next == 0)
+		if (storm_key(scan->series, scan->end) == storm_key(scan->series, scan->next) ||
+			scan->next == 0)
 			*scan = (struct storm_scan){
 				.run = run, .series = scan->series, .end = cnt, .whole = 1};
 	}
