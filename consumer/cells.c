@@ -574,9 +574,10 @@ int stoup_release(struct stoup_lease *lease)
 		st->hold_cnt--;
 		rc = 0;
 	}
-	pthread_mutex_unlock(&st->mutex);
+	/* Before the mutex goes: it may have been the last lease, after which another thread may detach. */
 	if (ring)
 		stoup_wait_ring(st);
+	pthread_mutex_unlock(&st->mutex);
 	if (rc == 0)
 		*lease = (struct stoup_lease){0};
 	return rc;
