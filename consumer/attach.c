@@ -42,8 +42,9 @@ static int explain_denied(const char *dir, const char *path, struct stoup_error 
 	/* Closed to its group as well: membership would not help, and that of root would harm. */
 	if (!(st.st_mode & S_IRWXG))
 		return stoup_error_set(err, -EACCES,
-			"%s: permission denied; its owner (uid %u) alone may use it", what,
-			(unsigned int)st.st_uid);
+			"%s: permission denied; its owner (uid %u) alone may use it; mend: that "
+			"user starts stoupd with --group or --allow-user",
+			what, (unsigned int)st.st_uid);
 	if (getgrgid_r(st.st_gid, &group, space, sizeof(space), &found) != 0 || !found)
 		return stoup_error_set(err, -EACCES,
 			"%s: permission denied; it may be used by the group with number %u", what,
@@ -61,8 +62,9 @@ static int explain_connect(
 	case -ENOENT:
 	case -ENOTDIR:
 		return stoup_error_set(err, -ENOENT,
-			"no pool '%s' is running; start it: stoupd --store DIR --pool %s", pool,
-			pool);
+			"no pool '%s' is running, or its socket was removed (%s/%s.sock); start "
+			"it: stoupd --store DIR --pool %s",
+			pool, dir, pool, pool);
 	case -ECONNREFUSED:
 		return stoup_error_set(err, code,
 			"the daemon of pool '%s' is dead (socket %s left behind): start it again",
@@ -240,6 +242,7 @@ int stoup_attach(const char *pool, const struct stoup_options *opt, struct stoup
 	rc = stoup_client_make(pool, &read, &st, err);
 	if (rc < 0)
 		return rc;
+	st->timeout_open = !opt || opt->timeout_ns == 0;
 	rc = stoup_session_attach(st, deadline_ns, &ses, err);
 	if (rc < 0) {
 		stoup_client_destroy(st);

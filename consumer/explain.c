@@ -105,7 +105,8 @@ static int explain_starved(struct stoup_session *ses, struct stoup_error *err)
 		used += (size_t)len;
 	}
 	return stoup_error_set(err, -ENOBUFS,
-		"pool '%s' (%.1f MiB) is starved, held by %u: %s; release there or enlarge it",
+		"pool '%s' (%.1f MiB) is starved, held by %u: %s; mend: release "
+		"there (stopped: kill -CONT PID), end it, or a larger --size",
 		ses->pool, (double)ses->data_region.len / 1048576.0, cnt,
 		used ? text : "nobody at the last look");
 }
@@ -204,6 +205,6 @@ int stoup_explain_timeout(struct stoup_session *ses, const struct stoup_snapshot
 	return stoup_error_set(err, -ETIMEDOUT,
 		"block %u of %s did not come within %.3f s (pool '%s'): call again, or raise the "
 		"time-out",
-		block_idx, tail(volume_path(vol), 120), (double)ses->client->opt.timeout_ns / 1e9,
+		block_idx, tail(volume_path(vol), 120), (double)stoup_session_timeout(ses) / 1e9,
 		ses->pool);
 }
