@@ -27,7 +27,7 @@ minutes=
 options=()
 while [ $# -gt 0 ]; do
 	case $1 in
-	--seed | --workers | --victims | --by-hand | --nice)
+	--seed | --workers | --victims | --by-hand)
 		[ $# -ge 2 ] || { usage >&2; exit 2; }
 		options+=("$1" "$2")
 		shift 2

@@ -29,7 +29,7 @@ usage() {
 options=()
 while [ $# -gt 0 ]; do
 	case $1 in
-	--consumer-kills | --daemon-kills | --workers | --victims | --by-hand | --nice | --daemon-nice | --seed)
+	--consumer-kills | --daemon-kills | --workers | --victims | --by-hand | --daemon-nice | --seed)
 		[ $# -ge 2 ] || { usage >&2; exit 2; }
 		options+=("$1" "$2")
 		shift 2

@@ -35,7 +35,7 @@ struct storm_options {
 	uint32_t series_cnt, record_cnt, small_cnt, small_record_cnt;
 	uint32_t shift_cnt, shift_record_cnt; /* series that are replaced */
 	double soak_s;                        /* 0: a storm, by number of kills */
-	int nice, daemon_nice;
+	int daemon_nice;
 	int own_shm; /* /dev/shm is this run's alone: what is used there is its own, and it may be filled */
 	int verbose;
 };
@@ -167,6 +167,7 @@ void storm_turn(struct storm *s);
 /* Turn until `done` says so; a violation after `seconds`. */
 int storm_turn_until(
 	struct storm *s, int (*done)(const struct storm *s), double seconds, const char *what);
+int storm_worker_ended(const struct storm *s); /* before it was told to */
 /* Everybody gives back what he holds: then nothing may be left. */
 void storm_checkpoint(struct storm *s);
 /* The workers detach and end, the daemon is stopped: then nothing at all may be left. */

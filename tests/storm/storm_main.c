@@ -9,8 +9,7 @@
  *   --small N              further series, of --small-records each, that share blocks
  *   --shifting N           series of --shifting-records each that a soak replaces (0 or 2)
  *   --soak SECONDS         random faults for so long instead of a number of kills
- *   --nice N               priority of the whole storm against others on the machine, -20 to 19 (0)
- *   --daemon-nice N        of the daemon alone
+ *   --daemon-nice N        priority of the daemon, -20 to 19 (0)
  *   --own-shm              nobody else uses this /dev/shm
  *   --log FILE             where the daemon's own messages go
  *   --seed N               (random; printed)
@@ -137,7 +136,6 @@ static const struct option options[] = {
 	{"shifting-records", required_argument, NULL, 'X'},
 	{"soak", required_argument, NULL, 'k'},
 	{"own-shm", no_argument, NULL, 'o'},
-	{"nice", required_argument, NULL, 'i'},
 	{"daemon-nice", required_argument, NULL, 'N'},
 	{"log", required_argument, NULL, 'l'},
 	{"seed", required_argument, NULL, 'S'},
@@ -200,9 +198,6 @@ static int set_option(struct storm_options *opt, int which)
 	case 'k':
 		opt->soak_s = strtod(optarg, NULL);
 		break;
-	case 'i':
-		opt->nice = (int)strtol(optarg, NULL, 10);
-		break;
 	case 'N':
 		opt->daemon_nice = (int)strtol(optarg, NULL, 10);
 		break;
@@ -231,20 +226,13 @@ static int options_valid(const struct storm_options *opt)
 	       opt->daemon_kills < STORM_GEN_CAP / 2;
 }
 
-/* Where the kernel shares processors out by session, a priority counts inside of one alone: a session of
- * our own, and its priority. */
-static void session_nice(int nice)
-{
-	FILE *group;
+/* A signal ends the run in order: what was done until then is reported. */
+static volatile sig_atomic_t told_to_end;
 
-	if (getpid() != getsid(0) && setsid() < 0)
-		return;
-	group = fopen("/proc/self/autogroup", "we");
-	if (!group)
-		return;
-	if (fprintf(group, "%d", nice) < 0 || fflush(group) != 0)
-		fprintf(stderr, "storm: --nice %d: %s\n", nice, strerror(errno));
-	fclose(group);
+static void end_told(int signo)
+{
+	(void)signo;
+	told_to_end = 1;
 }
 
 /* ---- the whole -------------------------------------------------------------------------------- */
@@ -290,7 +278,10 @@ static void begin(struct storm *s)
 
 static int finished(const struct storm *s)
 {
-	if (s->violations > FAIL_CAP)
+	if (s->violations > FAIL_CAP || told_to_end)
+		return 1;
+	/* What is counted at checkpoints is counted for all of them. */
+	if (storm_worker_ended(s))
 		return 1;
 	if (s->opt.soak_s > 0)
 		return (double)(s->now_ns - s->begin_ns) >= s->opt.soak_s * 1e9;
@@ -343,13 +334,13 @@ int main(int argc, char **argv)
 	/* What victims leave behind becomes ours, and must have ended at the end. The measuring process
 	 * should not wait for those that it measures; they run at the usual priority. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	sigaction(SIGINT, &(struct sigaction){.sa_handler = end_told}, NULL);
+	sigaction(SIGTERM, &(struct sigaction){.sa_handler = end_told}, NULL);
 	if (sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &(struct sched_param){0}) <
 			0 ||
 		setpriority(PRIO_PROCESS, 0, -10) < 0)
 		fprintf(stderr,
 			"storm: without the right to a higher priority, times are less exact\n");
-	if (s.opt.nice)
-		session_nice(s.opt.nice);
 	if (board_make(&s) < 0)
 		return 2;
 	printf("storm: seed %" PRIu64 "\n", s.opt.seed);

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -449,6 +450,8 @@ int main(int argc, char **argv)
 		(int)strtol(argv[optind + 1], NULL, 10), 0);
 	if (run.board == MAP_FAILED || run.slot >= STORM_WORKER_CAP)
 		return 2;
+	/* Nobody is left to end us. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (is_flood)
 		return flood(&run);
 	if (is_victim) {

@@ -98,6 +98,7 @@ static void due_workers(struct storm *s)
 		storm_fail(s, "worker %u (pid %d) does nothing for %" PRIu64 " s", i, (int)w->pid,
 			(s->now_ns - at_ns) / 1000000000);
 		storm_signal(w->pid_fd, SIGABRT);
+		w->stopped = 1; /* said once */
 	}
 }
 
@@ -202,6 +203,14 @@ static int all_ended(const struct storm *s)
 	return 1;
 }
 
+int storm_worker_ended(const struct storm *s)
+{
+	for (uint32_t i = 0; i < s->opt.worker_cnt; i++)
+		if (s->workers[i].ended)
+			return 1;
+	return 0;
+}
+
 static int unparked(const struct storm *s)
 {
 	for (uint32_t i = 0; i < s->opt.worker_cnt; i++)
@@ -248,7 +257,7 @@ void storm_end(struct storm *s)
 {
 	int status;
 
-	if (quiet_down(s))
+	if (quiet_down(s) && !storm_worker_ended(s))
 		storm_look_parked(s);
 	s->checkpoints++;
 	phase(s, STORM_END);
