@@ -128,6 +128,7 @@ START_TEST(a_starved_pool_names_its_largest_holders)
 	expect_error(-ENOBUFS, "held by 4: 1004 (worker) 4 leases, 4.0 MiB, for 40");
 	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "; 1003 (worker) 3 leases"));
 	ck_assert_ptr_null(strstr(stoup_cursor_error(cur)->text, "1001"));
+	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "or a larger --size"));
 	end();
 }
 END_TEST
