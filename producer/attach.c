@@ -113,6 +113,16 @@ static void pending_end(struct stoup_daemon *d, uint32_t slot)
 	d->pending[slot].fd = -1;
 }
 
+static void hello(struct stoup_daemon *d, uint32_t slot);
+
+/* The time of a connection is over: what it said before is heard, since it may be the daemon that was late. */
+static void pending_late(struct stoup_daemon *d, uint32_t slot)
+{
+	hello(d, slot);
+	if (d->pending[slot].fd >= 0)
+		pending_end(d, slot);
+}
+
 /* Make room: the connection that has been silent longest goes, if it had the time to speak. */
 static uint32_t pending_oldest(struct stoup_daemon *d)
 {
@@ -123,7 +133,7 @@ static uint32_t pending_oldest(struct stoup_daemon *d)
 			oldest = i;
 	if (d->now_ns - d->pending[oldest].since_ns < PENDING_GRACE_NS)
 		return STOUP_PENDING_CAP;
-	pending_end(d, oldest);
+	pending_late(d, oldest);
 	return oldest;
 }
 
@@ -424,7 +434,7 @@ void stoup_attach_tick(struct stoup_daemon *d)
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
 		if (d->pending[i].fd >= 0 &&
 			d->now_ns - d->pending[i].since_ns > STOUP_HELLO_TIMEOUT_NS)
-			pending_end(d, i);
+			pending_late(d, i);
 	stoup_fork_tick(d);
 	stoup_consumer_tick(d);
 }

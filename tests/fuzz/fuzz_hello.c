@@ -232,6 +232,22 @@ static void step(struct fuzz_in *in)
 	}
 }
 
+/* What was said in time is heard, also by a daemon that stood still meanwhile. */
+static void late_visit(void)
+{
+	struct stoup_wire_hello hello = steps_hello();
+	struct steps_peer peer = {.sock_fd = steps_connect(), .bell_fd = -1};
+
+	MUST(peer.sock_fd >= 0);
+	while (!steps_turn(0)) /* accepted, and not read */
+		;
+	MUST(stoup_wire_send(peer.sock_fd, &hello, sizeof(hello), NULL, 0) == 0);
+	steps_skip(2 * STOUP_HELLO_TIMEOUT_NS);
+	steps_settle();
+	MUST(receive(&peer) && peer.page);
+	steps_leave(&peer, 1);
+}
+
 /* Somebody who keeps the rules is served: attaches, asks for the volumes, leaves. */
 static void legal_visit(void)
 {
@@ -263,6 +279,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		steps_leave(&peers[i], 0);
 	steps_settle();
 	steps_bury(STOUP_IDX_NONE);
+	late_visit();
 	legal_visit();
 	steps_check();
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
