@@ -302,7 +302,7 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 		!d->waiters)
 		return stoup_error_set(err, -ENOMEM, "out of memory for the tables of the pool");
 	for (uint32_t i = 0; i < d->buffer_cap; i++)
-		d->buffers[i].gen = 1;
+		d->buffers[i].gen = d->opt.gen_first ? d->opt.gen_first : 1;
 	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
 		d->consumers[i].seen = calloc(d->opt.cell_cap, sizeof(d->consumers[i].seen[0]));
 		if (!d->consumers[i].seen)
