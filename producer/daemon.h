@@ -87,7 +87,7 @@ struct stoup_daemon_options {
 	struct stoup_reader_options reader;
 	int automatic; /* end `linger_ns` after the last consumer */
 	uint64_t linger_ns;
-	int ready_fd; /* -1, or where "ready\n" or an error text goes */
+	int ready_fd;       /* -1, or where "ready\n" or an error text goes */
 	uint64_t gen_first; /* tests: generation that all buffers begin with; 0 = 1 */
 	int quiet;
 };
