@@ -109,6 +109,20 @@ START_TEST(a_segment_lies_inside_its_block)
 }
 END_TEST
 
+/* It is looked for by bisection. */
+START_TEST(series_are_in_the_order_of_their_names)
+{
+	char *strings = (char *)catalog + catalog->string_off;
+
+	ck_assert_int_eq(stoup_catalog_find(catalog, "B/B"), 1);
+	strings[0] = 'C';
+	catalog_refused("order of series 1");
+	memcpy(strings, "B/B", 3);
+	ck_assert_int_eq(stoup_catalog_verify(catalog, catalog_len, NULL), 0);
+	ck_assert_int_eq(stoup_catalog_find(catalog, "B/B"), 0);
+}
+END_TEST
+
 /* ---- control objects -------------------------------------------------------------------------- */
 
 static struct stoup_control *control;
@@ -206,6 +220,7 @@ int main(void)
 	tcase_add_test(catalogs, each_segment_belongs_to_the_series_that_it_names);
 	tcase_add_test(catalogs, no_segment_belongs_to_nobody);
 	tcase_add_test(catalogs, a_segment_lies_inside_its_block);
+	tcase_add_test(catalogs, series_are_in_the_order_of_their_names);
 	suite_add_tcase(suite, controls);
 	tcase_add_checked_fixture(controls, control_setup, control_teardown);
 	tcase_add_test(controls, a_control_object_as_the_daemon_makes_it_is_accepted);
