@@ -42,8 +42,9 @@ static int explain_denied(const char *dir, const char *path, struct stoup_error 
 	/* Closed to its group as well: membership would not help, and that of root would harm. */
 	if (!(st.st_mode & S_IRWXG))
 		return stoup_error_set(err, -EACCES,
-			"%s: permission denied; its owner (uid %u) alone may use it", what,
-			(unsigned int)st.st_uid);
+			"%s: permission denied; its owner (uid %u) alone may use it; mend: that "
+			"user starts stoupd with --group or --allow-user",
+			what, (unsigned int)st.st_uid);
 	if (getgrgid_r(st.st_gid, &group, space, sizeof(space), &found) != 0 || !found)
 		return stoup_error_set(err, -EACCES,
 			"%s: permission denied; it may be used by the group with number %u", what,
@@ -61,8 +62,9 @@ static int explain_connect(
 	case -ENOENT:
 	case -ENOTDIR:
 		return stoup_error_set(err, -ENOENT,
-			"no pool '%s' is running; start it: stoupd --store DIR --pool %s", pool,
-			pool);
+			"no pool '%s' is running, or its socket was removed (%s/%s.sock); start "
+			"it: stoupd --store DIR --pool %s",
+			pool, dir, pool, pool);
 	case -ECONNREFUSED:
 		return stoup_error_set(err, code,
 			"the daemon of pool '%s' is dead (socket %s left behind): start it again",
@@ -144,6 +146,25 @@ int stoup_sock_open(const char *pool, uint32_t dir_idx, uint64_t deadline_ns, in
 
 /* ---- a session ------------------------------------------------------------------------------- */
 
+/* May this be the daemon that comes after the current session's? Two directories may each have a pool of
+ * one name, of two users; one user has a name but once. */
+static int may_follow(struct stoup_session *ses, struct stoup_error *err)
+{
+	const struct stoup_session *old = ses->client->current;
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (getsockopt(ses->sock_fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return stoup_error_set(
+			err, -errno, "credentials of pool '%s': %s", ses->pool, strerror(errno));
+	ses->daemon_uid = peer.uid;
+	if (!old || old->dir_idx == ses->dir_idx || old->daemon_uid == ses->daemon_uid)
+		return 0;
+	return stoup_error_set(err, -ENOENT,
+		"the daemon of user %u is not running; that of user %u is another pool",
+		(unsigned int)old->daemon_uid, (unsigned int)ses->daemon_uid);
+}
+
 int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
 {
@@ -153,6 +174,8 @@ int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 	if (rc < 0)
 		return rc;
 	rc = stoup_sock_open(pool, dir_idx, deadline_ns, &ses->sock_fd, err);
+	if (rc == 0)
+		rc = may_follow(ses, err);
 	if (rc == 0)
 		rc = stoup_hello(ses, deadline_ns, err);
 	if (rc == 0)
@@ -219,6 +242,7 @@ int stoup_attach(const char *pool, const struct stoup_options *opt, struct stoup
 	rc = stoup_client_make(pool, &read, &st, err);
 	if (rc < 0)
 		return rc;
+	st->timeout_open = !opt || opt->timeout_ns == 0;
 	rc = stoup_session_attach(st, deadline_ns, &ses, err);
 	if (rc < 0) {
 		stoup_client_destroy(st);

@@ -27,7 +27,6 @@
 #define SPIN_NS      UINT64_C(20000)
 #define AHEAD_CNT                                                                                  \
 	16u /* half of it is asked for at a time: at least 8 reads in flight in a cold scan */
-#define TIMEOUT_MAX_NS (UINT64_C(1) << 60) /* 36 years: sums with the clock stay in 64 bits */
 
 uint64_t stoup_client_now(void)
 {
@@ -63,7 +62,6 @@ void stoup_options_init(struct stoup_options *opt)
 	*opt = (struct stoup_options){
 		.struct_len = sizeof(*opt),
 		.wait = STOUP_WAIT_SLEEP,
-		.timeout_ns = TIMEOUT_NS,
 		.spin_ns = SPIN_NS,
 		.ahead_cnt = AHEAD_CNT,
 		.reconnect_ns = RECONNECT_NS,
@@ -88,12 +86,12 @@ int stoup_options_read(
 	read.struct_len = sizeof(read);
 	if (read.timeout_ns == 0)
 		read.timeout_ns = TIMEOUT_NS;
-	if (read.timeout_ns > TIMEOUT_MAX_NS)
-		read.timeout_ns = TIMEOUT_MAX_NS;
+	if (read.timeout_ns > STOUP_TIMEOUT_MAX_NS)
+		read.timeout_ns = STOUP_TIMEOUT_MAX_NS;
 	if (read.spin_ns == 0)
 		read.spin_ns = SPIN_NS;
-	if (read.spin_ns > TIMEOUT_MAX_NS)
-		read.spin_ns = TIMEOUT_MAX_NS;
+	if (read.spin_ns > STOUP_TIMEOUT_MAX_NS)
+		read.spin_ns = STOUP_TIMEOUT_MAX_NS;
 	if (read.ahead_cnt == 0)
 		read.ahead_cnt = AHEAD_CNT;
 	else if (read.ahead_cnt == UINT32_MAX)
@@ -102,8 +100,8 @@ int stoup_options_read(
 		read.ahead_cnt = STOUP_AHEAD_CAP;
 	if (read.reconnect_ns == 0)
 		read.reconnect_ns = RECONNECT_NS;
-	if (read.reconnect_ns > TIMEOUT_MAX_NS)
-		read.reconnect_ns = TIMEOUT_MAX_NS;
+	if (read.reconnect_ns > STOUP_TIMEOUT_MAX_NS)
+		read.reconnect_ns = STOUP_TIMEOUT_MAX_NS;
 	*ret = read;
 	return 0;
 }

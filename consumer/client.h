@@ -135,8 +135,10 @@ struct stoup_session {
 	int owed;        /* an answer that nobody took is still to come (under `question`) */
 	uint32_t no;     /* of the client; spans name it */
 	uint32_t dir_idx;
+	uid_t daemon_uid; /* the other end of the socket */
 	uint32_t cell_cap, request_cap;
 	uint64_t lease_bytes_cap;
+	uint64_t timeout_ns; /* the daemon's --request-timeout, where it counts; else 0 */
 	char pool[STOUP_POOL_NAME_CAP];
 
 	/* 0; else when the end was seen (ns) * 2, + 1 when it is our own socket that is closed. Set
@@ -168,8 +170,12 @@ struct stoup_entry {
 	uint32_t next; /* of its bucket */
 };
 
+/* 36 years: sums with the clock stay in 64 bits */
+#define STOUP_TIMEOUT_MAX_NS (UINT64_C(1) << 60)
+
 struct stoup {
 	struct stoup_options opt; /* `daemon` is our own copy */
+	int timeout_open;         /* the caller gave none: waits take the daemon's */
 	char *target;             /* name of the pool, or real path of the store */
 	int automatic;            /* it is a path */
 	_Atomic uint32_t *own;    /* one page that a fork wipes: 0 in the child */
@@ -190,6 +196,12 @@ struct stoup {
 	uint32_t entry_cnt, entry_cap;
 	uint32_t *entry_buckets; /* entry_cap of them, a power of two */
 };
+
+/* How long a wait for a block may take. */
+static inline uint64_t stoup_session_timeout(const struct stoup_session *ses)
+{
+	return ses->timeout_ns ? ses->timeout_ns : ses->client->opt.timeout_ns;
+}
 
 /* Is this the process that attached? No system call. */
 static inline int stoup_client_own(const struct stoup *st)
@@ -283,8 +295,8 @@ int stoup_question_failed(struct stoup_session *ses, int rc, struct stoup_error 
 /* ---- attach.c -------------------------------------------------------------------------------- */
 
 /* Connect to the socket of `pool` in runtime directory `dir_idx` and say hello. -ENOENT: no such
- * socket; -ECONNREFUSED: left behind by a dead daemon; -ECONNRESET: the daemon hung up, it is
- * ending; others as stoup_attach. */
+ * socket, or another pool's than the handle's; -ECONNREFUSED: left behind by a dead daemon;
+ * -ECONNRESET: the daemon hung up, it is ending; others as stoup_attach. */
 int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err);
 

@@ -388,7 +388,7 @@ static int parse(int argc, char **argv, const char *usage, int *form, const char
 		}
 	}
 	if (optind != argc - 1) {
-		fprintf(stderr, "stoup %s: one POOL is wanted. See `stoup help %s`.\n", argv[0],
+		fprintf(stderr, "stoup %s: one POOL is wanted; see `stoup help %s`\n", argv[0],
 			argv[0]);
 		return 3;
 	}
@@ -396,12 +396,13 @@ static int parse(int argc, char **argv, const char *usage, int *form, const char
 	return 0;
 }
 
-static int open_pool(const char *pool, const struct stoup_control **ret, size_t *ret_len)
+static int open_pool(
+	const char *command, const char *pool, const struct stoup_control **ret, size_t *ret_len)
 {
 	struct stoup_error err = {0};
 
 	if (stoup_pool_resolve(pool, ret, ret_len, &err) < 0) {
-		fprintf(stderr, "stoup: %s\n", err.text);
+		fprintf(stderr, "stoup %s: %s\n", command, err.text);
 		return -1;
 	}
 	return 0;
@@ -422,7 +423,7 @@ int stoup_cmd_stat(int argc, char **argv)
 
 	if (rc)
 		return rc - 1;
-	if (open_pool(pool, &control, &len) < 0)
+	if (open_pool(argv[0], pool, &control, &len) < 0)
 		return 1;
 	if (form == 'j')
 		print_json(control);
@@ -444,7 +445,7 @@ int stoup_cmd_holders(int argc, char **argv)
 
 	if (rc)
 		return rc - 1;
-	if (open_pool(pool, &control, &len) < 0)
+	if (open_pool(argv[0], pool, &control, &len) < 0)
 		return 1;
 	print_state(control);
 	printf("  %" PRIu64 " leases on %" PRIu64 " bytes\n",

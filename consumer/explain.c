@@ -88,26 +88,28 @@ static int explain_starved(struct stoup_session *ses, struct stoup_error *err)
 	struct holder top[HOLDERS_SHOWN];
 	uint32_t cnt = holders_read(ses->control, top);
 	uint64_t now_ns = stoup_client_now();
-	char text[176] = "";
-	size_t used = 0;
+	static const char mend[] =
+		"; mend: release or kill -CONT there, end them, or a larger --size";
+	/* The list gives way, not the mend. */
+	size_t cap = STOUP_ERROR_TEXT_CAP - sizeof(mend) - 48 - strlen(ses->pool), used = 0;
+	char text[STOUP_ERROR_TEXT_CAP] = "";
 
 	for (uint32_t i = 0; i < HOLDERS_SHOWN && top[i].lease_cnt > 0; i++) {
 		uint64_t since_ns = top[i].oldest_ns ? top[i].oldest_ns : now_ns;
 		double age = now_ns > since_ns ? (double)(now_ns - since_ns) / 1e9 : 0;
-		int len = snprintf(text + used, sizeof(text) - used,
+		int len = snprintf(text + used, cap - used,
 			"%s%u (%s) %u leases, %.1f MiB, for %.1f s", i ? "; " : "", top[i].pid,
 			top[i].comm, top[i].lease_cnt, (double)top[i].bytes / 1048576.0, age);
 
-		if (len < 0 || (size_t)len >= sizeof(text) - used) {
+		if (len < 0 || (size_t)len >= cap - used) {
 			text[used] = 0;
 			break;
 		}
 		used += (size_t)len;
 	}
-	return stoup_error_set(err, -ENOBUFS,
-		"pool '%s' (%.1f MiB) is starved, held by %u: %s; release there or enlarge it",
+	return stoup_error_set(err, -ENOBUFS, "pool '%s' (%.1f MiB) is starved, held by %u: %s%s",
 		ses->pool, (double)ses->data_region.len / 1048576.0, cnt,
-		used ? text : "nobody at the last look");
+		used ? text : "nobody at the last look", mend);
 }
 
 /* The daemon's own text; 1 when there was one. */
@@ -204,6 +206,6 @@ int stoup_explain_timeout(struct stoup_session *ses, const struct stoup_snapshot
 	return stoup_error_set(err, -ETIMEDOUT,
 		"block %u of %s did not come within %.3f s (pool '%s'): call again, or raise the "
 		"time-out",
-		block_idx, tail(volume_path(vol), 120), (double)ses->client->opt.timeout_ns / 1e9,
+		block_idx, tail(volume_path(vol), 120), (double)stoup_session_timeout(ses) / 1e9,
 		ses->pool);
 }

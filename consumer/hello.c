@@ -54,8 +54,9 @@ static int explain_receive(const struct stoup_session *ses, int code, struct sto
 	switch (code) {
 	case -ETIMEDOUT:
 		return stoup_error_set(err, code,
-			"the daemon of pool '%s' is silent: no answer in time (stopped or stuck?)",
-			ses->pool);
+			"the daemon of pool '%s' is silent: no answer in time; mend: look "
+			"at it with stoup stat %s (stopped: kill -CONT PID)",
+			ses->pool, ses->pool);
 	case -ECONNRESET:
 		return stoup_error_set(
 			err, code, "the daemon of pool '%s' hung up: it is ending", ses->pool);
@@ -168,6 +169,9 @@ static int map_fixed(struct stoup_session *ses, const struct stoup_wire_reply *r
 	ses->request_cap = ses->control->request_cap;
 	if (ses->request_cap == 0 || ses->request_cap > STOUP_SLOT_CNT)
 		ses->request_cap = STOUP_SLOT_CNT;
+	/* Shared memory is not believed beyond what the caller could have asked for. */
+	if (ses->client->timeout_open && ses->control->request_timeout_ns <= STOUP_TIMEOUT_MAX_NS)
+		ses->timeout_ns = ses->control->request_timeout_ns;
 	return 0;
 }
 

@@ -114,7 +114,6 @@ int stoup_release(struct stoup_lease *lease)
 		ses = st->holds[lease->idx].session;
 		ring = stoup_cell_drop(ses, st->holds[lease->idx].cell_idx);
 		hold_give(st, lease->idx);
-		st->hold_cnt--;
 	}
 	pthread_mutex_unlock(&st->mutex);
 	if (!ses)
@@ -123,6 +122,11 @@ int stoup_release(struct stoup_lease *lease)
 		stoup_wait_ring(ses);
 	stoup_session_leave(ses);
 	stoup_session_release(ses);
+	/* Counted out last: after the last lease another thread may detach, and nothing of the handle is
+	 * left for us. */
+	pthread_mutex_lock(&st->mutex);
+	st->hold_cnt--;
+	pthread_mutex_unlock(&st->mutex);
 	*lease = (struct stoup_lease){0};
 	return 0;
 }

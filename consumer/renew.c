@@ -7,6 +7,9 @@
  * Invariant: one thread attaches, at most one session is current, and it is replaced only once the
  * next one is complete; so whoever looks sees a whole session, if an ended one.
  *
+ * Invariant: what comes after is a daemon of the same runtime directory or of the same user; a pool
+ * that has the name in the other directory is somebody else's.
+ *
  * The ended daemon's memory is given up before the next one is looked for: a machine may have room
  * for one pool only.
  */

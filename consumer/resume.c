@@ -18,9 +18,10 @@
 #include <string.h>
 #include "consumer/cursor.h"
 
-static int keeps_order(const struct stoup_cursor *cur)
+/* A series may have parts of both kinds. */
+static int keeps_order(const struct stoup_part *part)
 {
-	return cur->part_cnt > 0 && (cur->parts[0].series->flags & STOUP_CATALOG_KEEP_ORDER);
+	return (part->series->flags & STOUP_CATALOG_KEEP_ORDER) != 0;
 }
 
 /* ---- the anchor ------------------------------------------------------------------------------ */
@@ -51,13 +52,18 @@ void stoup_anchor_take(struct stoup_cursor *cur)
 	uint64_t cnt = cur->span_cnt, ties = 1;
 	const uint8_t *base = cur->span_base;
 	int64_t key = stoup_record_key(base, cnt - 1, schema);
+	int keeps;
 
 	cur->span_cnt = 0;
 	if (!cur->anchor.bytes)
 		return;
-	if (!keeps_order(cur) && (cnt == 1 || stoup_record_key(base, cnt - 2, schema) == key))
+	/* The place is still in the part that the span was cut from. */
+	keeps = keeps_order(&cur->parts[cur->at.part]);
+	if (!keeps && (cnt == 1 || stoup_record_key(base, cnt - 2, schema) == key))
 		ties = cnt - stoup_record_bound(base, cnt, schema, key);
 	tail_set(cur, key, ties, cur->span_ordinal, cur->span_ordinal + cnt, ties == cnt);
+	if (keeps)
+		cur->tail_exact = 0;
 	cur->anchor.valid = 1;
 	cur->anchor.exact = cur->tail_exact;
 	cur->anchor.key = key;
@@ -75,7 +81,7 @@ void stoup_anchor_skip(struct stoup_cursor *cur, const struct stoup_catalog_segm
 	if (begin < cur->begin_ordinal)
 		begin = cur->begin_ordinal;
 	tail_set(cur, seg->last_key, next - begin, begin, next, seg->first_key == seg->last_key);
-	if (seg->first_key != seg->last_key)
+	if (seg->first_key != seg->last_key || keeps_order(&cur->parts[cur->at.part]))
 		cur->tail_exact = 0;
 }
 
@@ -226,7 +232,8 @@ static const struct stoup_catalog_segment *segment_at(
 	return part->vol->segments + part->series->segment_first + place.seg;
 }
 
-/* Where the anchor must be by its key: 0 with *ret; -ESTALE, or as stoup_next. */
+/* Where the anchor must be by its key: 0 with *ret, which had its ordinal; -ESTALE, or as
+ * stoup_next. */
 static int target_of_key(struct stoup_cursor *cur, uint64_t *ret)
 {
 	const struct stoup_anchor *anchor = &cur->anchor;
@@ -242,10 +249,18 @@ static int target_of_key(struct stoup_cursor *cur, uint64_t *ret)
 		place.part++;
 	if (place.part == cur->part_cnt)
 		return differs(cur, "is gone");
+	/* No index there: *ret is the ordinal. */
+	if (keeps_order(&cur->parts[place.part]))
+		return 0;
 	place.seg = stoup_part_begin(&cur->parts[place.part], anchor->key);
 	seg = segment_at(cur, place);
 	if (!seg || seg->first_key > anchor->key)
 		return differs(cur, "is gone");
+	/* It begins there: no need to read it, and it may be damaged. */
+	if (seg->first_key == anchor->key) {
+		*ret = cur->parts[place.part].ordinal + seg->ordinal + anchor->ties - 1;
+		return 0;
+	}
 	rc = look_at(cur, place, seg, &base, &ordinal);
 	if (rc < 0)
 		return rc;
@@ -284,7 +299,7 @@ int stoup_cursor_locate(struct stoup_cursor *cur)
 	uint64_t target = cur->anchor.ordinal;
 	int rc = 0;
 
-	if (!keeps_order(cur) && cur->anchor.exact)
+	if (cur->anchor.exact)
 		rc = target_of_key(cur, &target);
 	if (rc == 0)
 		rc = compare(cur, target);

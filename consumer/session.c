@@ -335,8 +335,10 @@ int stoup_session_silent(struct stoup_session *ses, const char *more, struct sto
 	if (stoup_session_daemon_gone(ses))
 		return say_dead(ses, NULL, err);
 	return stoup_error_set(err, -ETIME,
-		"the daemon of pool '%s' (pid %u) lives but is silent for %.1f s%s", ses->pool,
-		ses->control->daemon_pid, (double)silent / 1e9, more);
+		"the daemon of pool '%s' (pid %u) lives but is silent for %.1f s%s; mend: "
+		"kill -CONT %u, or kill -9 it and start another",
+		ses->pool, ses->control->daemon_pid, (double)silent / 1e9, more,
+		ses->control->daemon_pid);
 }
 
 int stoup_health(struct stoup *st, struct stoup_error *err)

@@ -81,7 +81,7 @@ struct stoup_options {
 	size_t struct_len;   /* sizeof(struct stoup_options) */
 	uint32_t wait;       /* STOUP_WAIT_* */
 	uint32_t flags;      /* STOUP_NO_RECONNECT, or 0 */
-	uint64_t timeout_ns; /* longest wait of one call; 0 = 30 s */
+	uint64_t timeout_ns; /* longest wait of one call; 0 = stoupd's --request-timeout (30 s) */
 	uint64_t spin_ns;    /* of STOUP_WAIT_SLEEP: time to spin before sleeping; 0 = 20 us */
 	uint32_t ahead_cnt;  /* blocks that a cursor has read ahead; 0 = 16, UINT32_MAX = none */
 	uint32_t zero;
@@ -97,7 +97,7 @@ STOUP_API void stoup_options_init(struct stoup_options *opt);
 /* Attach to the pool named `pool`. A text with a slash is the path of a store: joins the automatic
  * daemon of that store and user, starts it when there is none, and waits for one that still starts or
  * ends. `opt` may be NULL.
- * May block up to opt->timeout_ns. Thread-safe. The result is freed by stoup_detach.
+ * May block up to opt->timeout_ns (30 s). Thread-safe. The result is freed by stoup_detach.
  * -ENOENT no such pool or store; -ECONNREFUSED the daemon is dead; -EACCES refused (names the group);
  * -EPROTO another ABI; -EUSERS too many consumers; -ENOMEM; -EMFILE too few descriptors (ulimit -n);
  * -ETIMEDOUT the daemon is silent, or the automatic one did not get ready in time; -ECONNABORTED the
@@ -205,7 +205,8 @@ STOUP_API int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret);
 
 /* Step over the segment at which stoup_next failed. Returns the number of records left out: exact, but
  * where the range begins or ends inside the segment an upper bound, which can be 0 (its keys cannot be
- * read). -EINVAL when the last call did not fail; -ECHILD after a fork. */
+ * read). -EINVAL when the last call did not fail; -ECHILD after a fork. When the daemon ends before any
+ * span was handed out, the scan begins anew: what was stepped over fails again. */
 STOUP_API int64_t stoup_cursor_skip(struct stoup_cursor *cur);
 
 /* The reason behind the last negative return of stoup_next; valid until the next call on the cursor. */

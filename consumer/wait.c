@@ -264,7 +264,7 @@ int stoup_wait_grant(struct stoup_session *ses, const struct stoup_snapshot_volu
 	uint32_t block_idx, uint32_t cell_idx, const struct stoup_ahead *ahead, uint64_t *ret_word,
 	struct stoup_error *err)
 {
-	uint64_t start = stoup_client_now(), deadline = start + ses->client->opt.timeout_ns;
+	uint64_t start = stoup_client_now(), deadline = start + stoup_session_timeout(ses);
 	uint64_t seq, ticket;
 	_Atomic uint64_t *cell = &ses->page->cells[cell_idx];
 	struct stoup_slot *slot;

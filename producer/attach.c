@@ -22,6 +22,7 @@
 #include <unistd.h>
 #include "producer/chores.h"
 
+#define PLACES_KEPT_PART 16u                /* of the places: kept for users who have few */
 #define PENDING_GRACE_NS UINT64_C(50000000) /* libstoup says hello at once */
 
 int stoup_epoll_add(const struct stoup_daemon *d, int fd, uint32_t events, uint64_t tag)
@@ -112,6 +113,16 @@ static void pending_end(struct stoup_daemon *d, uint32_t slot)
 	d->pending[slot].fd = -1;
 }
 
+static void hello(struct stoup_daemon *d, uint32_t slot);
+
+/* The time of a connection is over: what it said before is heard, since it may be the daemon that was late. */
+static void pending_late(struct stoup_daemon *d, uint32_t slot)
+{
+	hello(d, slot);
+	if (d->pending[slot].fd >= 0)
+		pending_end(d, slot);
+}
+
 /* Make room: the connection that has been silent longest goes, if it had the time to speak. */
 static uint32_t pending_oldest(struct stoup_daemon *d)
 {
@@ -122,7 +133,7 @@ static uint32_t pending_oldest(struct stoup_daemon *d)
 			oldest = i;
 	if (d->now_ns - d->pending[oldest].since_ns < PENDING_GRACE_NS)
 		return STOUP_PENDING_CAP;
-	pending_end(d, oldest);
+	pending_late(d, oldest);
 	return oldest;
 }
 
@@ -244,15 +255,10 @@ out_page:
 static int consumer_new(
 	struct stoup_daemon *d, int fd, const struct ucred *cred, struct stoup_error *err)
 {
-	uint32_t idx = stoup_consumer_free(d);
+	uint32_t idx = STOUP_IDX_NONE;
+	int rc = stoup_consumer_find_place(d, (uint32_t)cred->uid, &idx, err);
 
-	if (idx != STOUP_IDX_NONE)
-		return consumer_make(d, idx, fd, cred, err);
-	stoup_count(d, STOUP_COUNTER_LIMIT_CONSUMERS, 1);
-	return stoup_error_set(err, -EUSERS,
-		"pool '%s' has its %u consumers already; mend: stoupd --consumers N (at "
-		"most %u)",
-		d->opt.pool, d->opt.consumer_cap, STOUP_CONSUMER_CAP);
+	return rc < 0 ? rc : consumer_make(d, idx, fd, cred, err);
 }
 
 /* A monitor gets the control object and holds nothing of ours: the caller hangs up. */
@@ -428,7 +434,7 @@ void stoup_attach_tick(struct stoup_daemon *d)
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
 		if (d->pending[i].fd >= 0 &&
 			d->now_ns - d->pending[i].since_ns > STOUP_HELLO_TIMEOUT_NS)
-			pending_end(d, i);
+			pending_late(d, i);
 	stoup_fork_tick(d);
 	stoup_consumer_tick(d);
 }

@@ -128,6 +128,12 @@ static int make_control(struct stoup_daemon *d, struct stoup_error *err)
 	/* Always POSIX and named: monitors must find it when the daemon hangs or is dead. */
 	rc = stoup_region_create(&d->control_region, STOUP_BACKING_POSIX, d->control_name, 0600,
 		stoup_control_footprint(&config), 0, 1, 1, err);
+	if (rc == -ENOSPC && d->opt.backing != STOUP_BACKING_POSIX)
+		return stoup_error_set(err, rc,
+			"/dev/shm is too small for the control object, which lies there whatever "
+			"the --backing: needed %zu bytes; mend: free some of it (ls -l /dev/shm), "
+			"or mount -o remount,size=64M /dev/shm (container: --shm-size=64m)",
+			stoup_control_footprint(&config));
 	if (rc < 0)
 		return rc;
 	share_control(d);
@@ -296,7 +302,7 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 		!d->waiters)
 		return stoup_error_set(err, -ENOMEM, "out of memory for the tables of the pool");
 	for (uint32_t i = 0; i < d->buffer_cap; i++)
-		d->buffers[i].gen = 1;
+		d->buffers[i].gen = d->opt.gen_first ? d->opt.gen_first : 1;
 	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
 		d->consumers[i].seen = calloc(d->opt.cell_cap, sizeof(d->consumers[i].seen[0]));
 		if (!d->consumers[i].seen)

@@ -87,7 +87,8 @@ struct stoup_daemon_options {
 	struct stoup_reader_options reader;
 	int automatic; /* end `linger_ns` after the last consumer */
 	uint64_t linger_ns;
-	int ready_fd; /* -1, or where "ready\n" or an error text goes */
+	int ready_fd;       /* -1, or where "ready\n" or an error text goes */
+	uint64_t gen_first; /* tests: generation that all buffers begin with; 0 = 1 */
 	int quiet;
 };
 
@@ -402,7 +403,9 @@ void stoup_fork_tick(struct stoup_daemon *d); /* copies that nobody came for */
 /*      NONE --place--> (page) --join, answer, enter--> ATTACHED --hang-up, process lives--> DEAF
  *        ^                \--fork--> TICKET --join, answer, enter--^                            |
  *        +-------------------------------- drop <--------------------------------------------+   */
-uint32_t stoup_consumer_free(const struct stoup_daemon *d); /* a free place, or STOUP_IDX_NONE */
+/* A free place for a consumer of that user: 0 with *ret; -EUSERS with text, counted. */
+int stoup_consumer_find_place(
+	struct stoup_daemon *d, uint32_t uid, uint32_t *ret, struct stoup_error *err);
 /* Give place idx a page of its own. It stays NONE. */
 int stoup_consumer_place(struct stoup_daemon *d, uint32_t idx, struct stoup_error *err);
 /* Tie it to the process behind a socket, which stays the caller's until `enter`. */

@@ -70,20 +70,18 @@ static void copy_leases(
 int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint64_t *ret_ticket)
 {
 	const struct stoup_consumer *from = &d->consumers[idx];
-	uint32_t place = stoup_consumer_free(d);
+	uint32_t place = STOUP_IDX_NONE;
 	struct stoup_error err = {0};
 	struct stoup_consumer *to;
 	int rc;
 
 	if (d->stopping)
 		return -ESHUTDOWN;
-	if (place == STOUP_IDX_NONE) {
-		stoup_count(d, STOUP_COUNTER_LIMIT_CONSUMERS, 1);
-		stoup_log_error(d, -EUSERS,
-			"no place to copy the leases of process %u for its child: pool '%s' has its "
-			"%u consumers; mend: stoupd --consumers N (at most %u)",
-			from->pid, d->opt.pool, d->opt.consumer_cap, STOUP_CONSUMER_CAP);
-		return -EUSERS;
+	rc = stoup_consumer_find_place(d, from->uid, &place, &err);
+	if (rc < 0) {
+		stoup_log_error(
+			d, rc, "leases of process %u for its child: %s", from->pid, err.text);
+		return rc;
 	}
 	rc = stoup_consumer_place(d, place, &err);
 	if (rc < 0) {

@@ -32,14 +32,45 @@
 
 #define DEAF_LOOK_NS     UINT64_C(250000000) /* how often a deaf consumer's memory map is read */
 #define DEAF_WAIT_CAP_NS UINT64_C(4000000000)
+#define PLACES_KEPT_PART 16u                  /* of the places: kept for users who have few */
 #define OVER_LOOK_NS     UINT64_C(1000000000) /* two looks a second apart above the share: dropped */
 
-uint32_t stoup_consumer_free(const struct stoup_daemon *d)
+/* May `uid` take one more place? No user shuts all others out: the last places are not for one who has
+ * more than half of all. The pool's owner and root are not kept short in their own house. */
+static int place_fair(const struct stoup_daemon *d, uint32_t uid, struct stoup_error *err)
 {
-	for (uint32_t i = 0; i < d->opt.consumer_cap; i++)
-		if (d->consumers[i].state == STOUP_CONSUMER_NONE)
-			return i;
-	return STOUP_IDX_NONE;
+	uint32_t kept = d->opt.consumer_cap / PLACES_KEPT_PART, taken = 0, own = 0;
+
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
+		taken += d->consumers[i].state != STOUP_CONSUMER_NONE;
+		own += d->consumers[i].state != STOUP_CONSUMER_NONE && d->consumers[i].uid == uid;
+	}
+	if (uid == 0 || uid == d->uid || taken < d->opt.consumer_cap - kept ||
+		own <= d->opt.consumer_cap / 2)
+		return 0;
+	return stoup_error_set(err, -EUSERS,
+		"pool '%s' keeps the last %u of its %u places for others than uid %u, who has %u; mend: stoupd "
+		"--consumers N (at most %u)",
+		d->opt.pool, kept, d->opt.consumer_cap, uid, own, STOUP_CONSUMER_CAP);
+}
+
+int stoup_consumer_find_place(
+	struct stoup_daemon *d, uint32_t uid, uint32_t *ret, struct stoup_error *err)
+{
+	int rc = place_fair(d, uid, err);
+
+	for (uint32_t i = 0; rc == 0 && i < d->opt.consumer_cap; i++)
+		if (d->consumers[i].state == STOUP_CONSUMER_NONE) {
+			*ret = i;
+			return 0;
+		}
+	stoup_count(d, STOUP_COUNTER_LIMIT_CONSUMERS, 1);
+	if (rc < 0)
+		return rc;
+	return stoup_error_set(err, -EUSERS,
+		"pool '%s' has its %u consumers already; mend: stoupd --consumers N (at "
+		"most %u)",
+		d->opt.pool, d->opt.consumer_cap, STOUP_CONSUMER_CAP);
 }
 
 /* ---- begin ------------------------------------------------------------------------------------ */

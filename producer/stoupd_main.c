@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stoupd_main.c - the command line of the daemon. */
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,12 +26,13 @@ static const char usage_text[] =
 	"  --pool NAME            the pool's name: what consumers attach to\n"
 	"  --size SIZE            bytes of the pool: 512M, 4G (default: all that the store decodes to,\n"
 	"                         at most 512M)\n"
-	"  --backing KIND         posix (default), memfd (sealed, needs no /dev/shm), hugetlb\n"
+	"  --backing KIND         posix (default), memfd (sealed, outside of /dev/shm), hugetlb\n"
 	"  --consumers N          consumers at once (default 128, at most 256)\n"
 	"  --cells N              leases of one consumer (default and at most 1024)\n"
-	"  --lease-bytes SIZE     bytes that one consumer may hold (default: a quarter of the pool)\n"
+	"  --lease-bytes SIZE     bytes that one consumer may hold (default: a quarter of the pool, all of\n"
+	"                         a pool that holds all data; at least one largest block)\n"
 	"  --requests N           requests of one consumer in flight (default and at most 64)\n"
-	"  --request-timeout TIME default deadline of a request (30s)\n"
+	"  --request-timeout TIME wait for a block of programs that set no time-out (30s)\n"
 	"  --threads N            decode workers (default: cores - 1, at least 1)\n"
 	"  --reader KIND          auto (default), io_uring, pread\n"
 	"  --depth N              reads in flight (default 16)\n"
@@ -47,7 +49,7 @@ static const char usage_text[] =
 	"  --socket-mode OCTAL    mode of the socket (default: 0600, with a group 0660, with lists 0666:\n"
 	"                         then the credentials decide)\n"
 	"  --auto                 end --linger after the last consumer\n"
-	"  --linger TIME          (2s)\n"
+	"  --linger TIME          with --auto (2s)\n"
 	"  --ready-fd N           write \"ready\" or the reason of a failure to this descriptor\n"
 	"  --quiet                errors only\n"
 	"  --version, --help\n"
@@ -125,6 +127,8 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
+static const char *asked = "?"; /* the option that is being read, for the texts */
+
 static int number(const char *text, uint32_t low, uint32_t high, uint32_t *ret)
 {
 	unsigned long value;
@@ -133,8 +137,8 @@ static int number(const char *text, uint32_t low, uint32_t high, uint32_t *ret)
 	errno = 0;
 	value = strtoul(text, &end, 10);
 	if (errno || end == text || *end || text[0] == '-' || value < low || value > high) {
-		fprintf(stderr, "stoupd: '%s': a number from %u to %u is wanted\n", text, low,
-			high);
+		fprintf(stderr, "stoupd: --%s '%s': a number from %u to %u is wanted\n", asked,
+			text, low, high);
 		return -EINVAL;
 	}
 	*ret = (uint32_t)value;
@@ -145,7 +149,7 @@ static int bytes(const char *text, uint64_t *ret)
 {
 	if (stoup_size_parse(text, ret) == 0 && *ret > 0)
 		return 0;
-	fprintf(stderr, "stoupd: '%s' is no size; examples: 64M, 4G\n", text);
+	fprintf(stderr, "stoupd: --%s '%s': a size is wanted, such as 64M or 4G\n", asked, text);
 	return -EINVAL;
 }
 
@@ -154,7 +158,8 @@ static int duration(const char *text, uint64_t *ret)
 	int64_t ns;
 
 	if (stoup_duration_parse(text, &ns) < 0 || ns < 0) {
-		fprintf(stderr, "stoupd: '%s' is no duration; examples: 250ms, 30s\n", text);
+		fprintf(stderr, "stoupd: --%s '%s': a duration is wanted, such as 250ms or 30s\n",
+			asked, text);
 		return -EINVAL;
 	}
 	*ret = (uint64_t)ns;
@@ -169,9 +174,9 @@ static int word(const char *text, const char *const *words, uint32_t *ret)
 			*ret = i;
 			return 0;
 		}
-	fprintf(stderr, "stoupd: '%s' is not one of:", text);
+	fprintf(stderr, "stoupd: --%s '%s': not one of", asked, text);
 	for (uint32_t i = 0; words[i]; i++)
-		fprintf(stderr, " %s", words[i]);
+		fprintf(stderr, "%s %s", i ? "," : "", words[i]);
 	fprintf(stderr, "\n");
 	return -EINVAL;
 }
@@ -288,7 +293,12 @@ static int set_option(struct stoup_daemon_options *opt, int which, const char *a
 	case OPT_CELLS:
 		return number(arg, 1, STOUP_CELL_CAP, &opt->cell_cap);
 	case OPT_REQUEST_TIMEOUT:
-		return duration(arg, &opt->request_timeout_ns);
+		if (duration(arg, &opt->request_timeout_ns) < 0)
+			return -EINVAL;
+		if (opt->request_timeout_ns > 0)
+			return 0;
+		fprintf(stderr, "stoupd: --request-timeout '%s': more than 0 is wanted\n", arg);
+		return -EINVAL;
 	case OPT_THREADS:
 		return number(arg, 1, STOUP_DECODE_THREAD_CAP, &opt->decode_threads);
 	case OPT_GROUP:
@@ -303,7 +313,10 @@ static int set_option(struct stoup_daemon_options *opt, int which, const char *a
 		if (number(arg, 0, 1u << 20, &value) < 0)
 			return -EINVAL;
 		opt->ready_fd = (int)value;
-		return 0;
+		if (fcntl(opt->ready_fd, F_GETFL) >= 0)
+			return 0;
+		fprintf(stderr, "stoupd: --ready-fd %u: no such descriptor is open\n", value);
+		return -EINVAL;
 	case OPT_QUIET:
 		opt->quiet = 1;
 		return 0;
@@ -320,11 +333,12 @@ static int set_option(struct stoup_daemon_options *opt, int which, const char *a
 static int parse(int argc, char **argv, struct stoup_daemon_options *opt)
 {
 	struct stoup_error err;
-	int which;
+	int which, idx = 0;
 
-	while ((which = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+	while ((which = getopt_long(argc, argv, "", long_options, &idx)) != -1) {
 		if (which == '?')
 			return -EINVAL;
+		asked = long_options[idx].name;
 		if (which == OPT_HELP || which == OPT_VERSION) {
 			fputs(which == OPT_HELP ? usage_text : version_text, stdout);
 			return 1;

@@ -95,6 +95,9 @@ static int verify_series(const struct stoup_catalog *c, struct stoup_error *err)
 		if (s->name_off >= c->string_len || s->name_len >= c->string_len - s->name_off ||
 			strings[s->name_off + s->name_len] != 0)
 			return bad(err, "series name", i);
+		/* Else a series that is listed would not be found. */
+		if (i > 0 && strcmp(strings + series[i - 1].name_off, strings + s->name_off) > 0)
+			return bad(err, "order of series", i);
 		if (s->schema_idx >= c->schema_cnt)
 			return bad(err, "series schema", i);
 		if (s->segment_first > c->segment_cnt ||

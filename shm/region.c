@@ -126,7 +126,7 @@ static int shortage(uint32_t backing, size_t len, struct stoup_error *err)
 	return stoup_error_set(err, -ENOSPC,
 		"/dev/shm is too small: needed %llu bytes, available %llu; mend: mount -o "
 		"remount,size=%lluM /dev/shm (container: --shm-size=%llum), a smaller --size, or "
-		"--backing=memfd",
+		"--backing memfd",
 		need, avail, whole, whole);
 }
 

@@ -10,8 +10,8 @@
 # They start from tests/fuzz/corpus/NAME and what an earlier run left in $STOUP_FUZZ_DIR/NAME, and write
 # new inputs there, never into the tree; without STOUP_FUZZ_DIR into a temporary directory that is removed
 # when nothing was found. A finding is a crash, a broken claim of the target, a leak, an input of more than
-# 60 s, or memory beyond 1 GiB. Exit status 0: none; 1: the line names the input, and it reproduces with
-# BUILD/tests/fuzz/fuzz_NAME INPUT.
+# five minutes (a loaded machine alone may take one), or memory beyond 1 GiB. Exit status 0: none; 1: a
+# line names the input, and BUILD/tests/fuzz/fuzz_NAME INPUT shows it again.
 #
 # Debian packages: clang, libclang-rt-14-dev. Builds go where test.sh has its own.
 set -euo pipefail
@@ -21,7 +21,7 @@ here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 . "$here/tests/packages.sh"
 
 usage() {
-	sed -n '3,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+	sed -n '3,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
 all_names() {
@@ -66,7 +66,7 @@ run_one() {
 	mkdir -p -- "$work/$name"
 	rm -f -- "$work/$name"-{crash,leak,timeout,oom,slow-unit}-*
 	"${fixed[@]}" "$bin/fuzz_$name" -max_total_time="$seconds" -rss_limit_mb=1024 \
-		-malloc_limit_mb=256 -timeout=60 -max_len=16384 -print_final_stats=1 \
+		-malloc_limit_mb=256 -timeout=300 -max_len=16384 -print_final_stats=1 \
 		-artifact_prefix="$work/$name-" "$work/$name" "$here/tests/fuzz/corpus/$name" \
 		>"$log" 2>&1 </dev/null &
 	wait $! || status=$?
@@ -83,18 +83,19 @@ run_one() {
 }
 
 merge_one() {
-	local name=$1 corpus=$here/tests/fuzz/corpus/$1 out
+	local name=$1 corpus=$here/tests/fuzz/corpus/$1 out known
 
 	out=$(mktemp -d "$work/merge-XXXXXX")
 	# Edges alone, not how often: enough for what is replayed as a test.
-	"${fixed[@]}" "$bin/fuzz_$name" -merge=1 -use_counters=0 -timeout=60 "$out" "$corpus" \
+	"${fixed[@]}" "$bin/fuzz_$name" -merge=1 -use_counters=0 -timeout=300 "$out" "$corpus" \
 		"$work/$name" >"$work/$name.merge.log" 2>&1 </dev/null &
 	wait $! || { cat -- "$work/$name.merge.log" >&2; exit 1; }
 	sweep $!
 	# Seeds and findings stay: their names say what they are for.
 	find "$corpus" -type f -regextype posix-extended -regex '.*/[0-9a-f]{40}' -delete
+	known=$(find "$corpus" -type f -exec sha1sum {} + | cut -d ' ' -f 1)
 	find "$out" -type f | while read -r input; do
-		cmp -s -- "$input" "$corpus"/* 2>/dev/null || cp -n -- "$input" "$corpus/"
+		[[ $known == *"${input##*/}"* ]] || cp -- "$input" "$corpus/"
 	done
 	rm -rf -- "$out"
 	echo "$name: $(find "$corpus" -type f | wc -l) inputs, $(du -sb "$corpus" | cut -f1) bytes"

@@ -5,8 +5,9 @@
  *             --steps_skip--> its clock runs ahead: time-outs come at once
  *             --socket-->     attach as any process does: hello, descriptors, page
  *
- *      store   2 volumes of STEPS_BLOCK_CNT blocks each, lengths 1 to 10 pages, in a pool of 40 pages:
- *              a quarter of it is the longest block served, so that some blocks never are
+ *      store   2 volumes of STEPS_BLOCK_CNT blocks each, lengths 1 to 11 pages, in a pool of 40 pages:
+ *              a quarter of it is the longest block served, so that some blocks never are; a third volume
+ *              lies beside the store: steps_swap brings it in or takes it out, and has the store rescanned
  *
  * The loop itself sleeps, so its parts are taken from the source file rather than from the library.
  * The daemon lives as long as the process; what an input leaves behind is the target's to undo, and
@@ -29,7 +30,7 @@
 #include "tests/fuzz/fuzz.h"
 #include "tests/unit/volume_fixture.h"
 
-#define STEPS_VOLUME_CNT 2u
+#define STEPS_VOLUME_CNT 3u
 #define STEPS_BLOCK_CNT  14u
 #define STEPS_POOL_LEN   (40u * 4096u)
 #define STEPS_CELL_CAP   64u
@@ -44,6 +45,8 @@ struct steps_record {
 static struct stoup_daemon *steps_daemon;
 static uint64_t steps_skew_ns; /* the conductor's clock runs ahead by this */
 static char steps_dir[64];
+static char steps_in[256], steps_out[256]; /* the third volume, inside and outside of the store */
+static int steps_is_in;
 
 /* ---- the store -------------------------------------------------------------------------------- */
 
@@ -97,14 +100,15 @@ static inline void steps_volume(uint32_t volume)
 		.created_ns = STEPS_KEY,
 		.ingest_seq = volume + 1,
 		.batch_cnt = 1};
-	char name[STOUP_STORE_NAME_CAP], path[256];
+	char name[STOUP_STORE_NAME_CAP], path[256], series[] = "A/A";
 	struct stoup_vol_writer *writer;
 	struct image image = {0};
 
 	MUST(stoup_vol_writer_create(&header, &writer) == 0);
 	schema.hash = stoup_vol_schema_hash(&schema, fields);
 	MUST(stoup_vol_add_schema(writer, &schema, fields) == 0);
-	MUST(stoup_vol_add_series(writer, volume ? "B/B" : "A/A", 0, 0) == 0);
+	series[0] = (char)('A' + volume);
+	MUST(stoup_vol_add_series(writer, series, 0, 0) == 0);
 	for (uint32_t b = 0; b < STEPS_BLOCK_CNT; b++) {
 		uint32_t cnt = steps_block_len(b) / 16;
 
@@ -116,6 +120,11 @@ static inline void steps_volume(uint32_t volume)
 	MUST(image_finish(&image, writer, NULL) == 0);
 	stoup_store_name(&header, name);
 	snprintf(path, sizeof(path), "%s/store/%s", steps_dir, name);
+	if (volume == 2) {
+		strcpy(steps_in, path);
+		snprintf(steps_out, sizeof(steps_out), "%s/%s", steps_dir, name);
+		strcpy(path, steps_out);
+	}
 	steps_write(path, &image);
 	stoup_vol_writer_destroy(writer);
 	image_free(&image);
@@ -167,7 +176,7 @@ static inline void steps_start(void)
 		.ready_fd = -1,
 		.quiet = 1};
 	d->uid = geteuid();
-	d->lock_fd = d->listen_fd = d->epoll_fd = d->signal_fd = -1;
+	d->lock_fd = d->listen_fd = d->epoll_fd = d->signal_fd = d->watch_fd = -1;
 	d->control_region.fd = d->control_region.ro_fd = -1;
 	d->data_region.fd = d->data_region.ro_fd = -1;
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
@@ -218,6 +227,33 @@ static inline void steps_settle(void)
 		if (steps_daemon->in_flight > 0)
 			steps_turn(1);
 	}
+}
+
+/* Bring the third volume into the store, or take it out, and have the daemon see it. */
+static inline void steps_swap(void)
+{
+	uint64_t before = steps_daemon->snapshot_seq;
+
+	MUST(rename(steps_is_in ? steps_in : steps_out, steps_is_in ? steps_out : steps_in) == 0);
+	steps_is_in = !steps_is_in;
+	stoup_rescan_ask(steps_daemon);
+	for (int i = 0; steps_daemon->snapshot_seq == before; i++) {
+		MUST(i < STEPS_TURN_CAP);
+		steps_turn(0);
+		steps_skip(UINT64_C(10000000));
+	}
+}
+
+/* The place of a volume in the newest snapshot; STOUP_IDX_NONE. */
+static inline uint32_t steps_place(uint32_t volume)
+{
+	const struct stoup_daemon *d = steps_daemon;
+
+	for (uint32_t i = 0; i < d->volume_cnt; i++)
+		if (d->volumes[i].file && d->volumes[i].retired_seq == 0 &&
+			d->volumes[i].file->index->header.id[1] == volume)
+			return i;
+	return STOUP_IDX_NONE;
 }
 
 /* Does the daemon believe in itself: its ring, and its lists of waiters and loads. */

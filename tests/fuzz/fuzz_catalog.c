@@ -84,11 +84,9 @@ static void walk(const struct stoup_catalog *c)
 		read_text(name, c->string_len - series->name_off);
 		MUST(series->schema_idx < c->schema_cnt);
 		found = stoup_catalog_find(c, name);
-		MUST(found >= -1 && found < (int64_t)c->series_cnt);
-		if (found >= 0)
-			MUST(strcmp(stoup_catalog_string(
-					    c, stoup_catalog_series(c)[found].name_off),
-				     name) == 0);
+		MUST(found >= 0 && found <= i);
+		MUST(strcmp(stoup_catalog_string(c, stoup_catalog_series(c)[found].name_off),
+			     name) == 0);
 		walk_segments(c, series);
 	}
 	for (uint32_t i = 0; i < c->block_cnt; i++)

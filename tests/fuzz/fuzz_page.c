@@ -3,7 +3,8 @@
  *
  *      input: steps      hostile: bytes, words, tickets, leases, requests, pending bits, doorbell,
  *                                 hang-up, detach, attach anew
- *                        legal:   request, hit, release         daemon: turns, time
+ *                        legal:   request, hit, release, the newest snapshot
+ *                        daemon:  turns, time, a volume comes into the store or goes
  *
  * Checked: the legal one's requests all end, its leases stay leased, and the bytes that it holds stay
  * what the store has, whatever the other one does; afterwards nothing is leased, waiting or loading,
@@ -80,14 +81,14 @@ static void legal_release(uint32_t i)
 
 static void legal_hit(uint32_t volume, uint32_t block)
 {
-	uint32_t i = held_free(steps_block_len(block));
+	uint32_t place = steps_place(volume), i = held_free(steps_block_len(block));
 
-	if (i == HELD_CAP)
+	if (i == HELD_CAP || place == STOUP_IDX_NONE)
 		return;
 	stoup_lease_cell_reach(legal.page, i);
 	held[i] = (struct held){volume, block,
 		stoup_lease_acquire(
-			&steps_daemon->volumes[volume].residency[block], &legal.page->cells[i])};
+			&steps_daemon->volumes[place].residency[block], &legal.page->cells[i])};
 	held_check();
 }
 
@@ -108,17 +109,17 @@ static void legal_wait(void)
 static void legal_request(uint32_t volume, uint32_t block)
 {
 	struct stoup_slot *slot = &legal.page->slots[0];
-	uint32_t i = held_free(steps_block_len(block)), error;
+	uint32_t place = steps_place(volume), i = held_free(steps_block_len(block)), error;
 	uint64_t ticket;
 
-	if (i == HELD_CAP)
+	if (i == HELD_CAP || place == STOUP_IDX_NONE)
 		return;
 	stoup_lease_cell_reach(legal.page, i);
 	ticket = stoup_ticket(0, ++legal_seq);
 	atomic_store(&slot->kind, STOUP_REQUEST_DEMAND);
 	atomic_store(&slot->seq, legal_seq);
 	atomic_store(&slot->cell_idx, i);
-	atomic_store(&slot->volume_idx, volume);
+	atomic_store(&slot->volume_idx, place);
 	atomic_store(&slot->block_idx, block);
 	atomic_store(&slot->ahead_cnt, 0);
 	atomic_store(&slot->deadline_ns, stoup_now_ns() + steps_skew_ns + WAIT_NS);
@@ -141,6 +142,31 @@ static void legal_request(uint32_t volume, uint32_t block)
 		MUST(error == EFBIG);
 	else
 		MUST(error == ENOBUFS);
+}
+
+/* The store changes, and the legal one moves to the newest snapshot. */
+static void legal_renew(void)
+{
+	struct stoup_wire_volumes msg = {.magic = STOUP_HELLO_MAGIC,
+		.kind = STOUP_WIRE_VOLUMES,
+		.flags = STOUP_VOLUMES_NEWEST};
+	int fds[STOUP_WIRE_FD_CAP];
+	uint32_t cnt = 0;
+	int64_t len = -EAGAIN;
+
+	steps_swap();
+	MUST(stoup_wire_send(legal.sock_fd, &msg, sizeof(msg), NULL, 0) == 0);
+	for (int i = 0; len == -EAGAIN; i++) {
+		MUST(i < STEPS_TURN_CAP);
+		steps_turn(0);
+		len = stoup_wire_recv(
+			legal.sock_fd, &msg, sizeof(msg), fds, STOUP_WIRE_FD_CAP, &cnt);
+	}
+	MUST(len == sizeof(msg) && msg.error == 0 && msg.cnt == cnt);
+	MUST(cnt == STEPS_VOLUME_CNT - !steps_is_in);
+	for (uint32_t i = 0; i < cnt; i++)
+		close(fds[i]);
+	atomic_store(&legal.page->snapshot_seq, msg.snapshot_seq);
 }
 
 /* ---- the one that does not -------------------------------------------------------------------- */
@@ -206,12 +232,12 @@ static void hostile_request(struct fuzz_in *in)
 	atomic_store(&slot->kind, 1 + (bits >> 6 & 1));
 	atomic_store(&slot->seq, seq);
 	atomic_store(&slot->cell_idx, cell);
-	atomic_store(&slot->volume_idx, fuzz_u8(in) % 3);
+	atomic_store(&slot->volume_idx, fuzz_u8(in) % 4);
 	atomic_store(&slot->block_idx, fuzz_u8(in) % (STEPS_BLOCK_CNT + 1));
 	cell %= STEPS_CELL_CAP;
 	seq = stoup_ticket(bits & 63, seq);
 	atomic_store(&slot->ahead_cnt, fuzz_u8(in));
-	atomic_store(&slot->ahead_volume_idx, fuzz_u8(in) % 3);
+	atomic_store(&slot->ahead_volume_idx, fuzz_u8(in) % 4);
 	atomic_store(&slot->ahead_block_idx, fuzz_u8(in) % (STEPS_BLOCK_CNT + 1));
 	atomic_store(&slot->ahead_step, (int8_t)fuzz_u8(in));
 	atomic_store(&slot->deadline_ns,
@@ -263,14 +289,16 @@ static void step(struct fuzz_in *in)
 		return;
 	}
 	arg = fuzz_u8(in);
-	if (what < 10)
+	if (what == 8)
 		steps_turn(0);
+	else if (what == 9)
+		legal_renew();
 	else if (what == 10)
 		steps_skip(arg * UINT64_C(20000000));
 	else if (what < 13)
-		legal_request(arg >> 4 & 1, (arg & 15) % STEPS_BLOCK_CNT);
+		legal_request((arg >> 4) % 3u, (arg & 15u) % STEPS_BLOCK_CNT);
 	else if (what == 13)
-		legal_hit(arg >> 4 & 1, (arg & 15) % STEPS_BLOCK_CNT);
+		legal_hit((arg >> 4) % 3u, (arg & 15u) % STEPS_BLOCK_CNT);
 	else
 		legal_release(arg % HELD_CAP);
 	held_check();
@@ -293,8 +321,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	steps_leave(&hostile, 0);
 	for (uint32_t i = 0; i < HELD_CAP; i++)
 		legal_release(i);
+	if (steps_is_in)
+		legal_renew();
 	steps_bury(legal_idx);
 	steps_check();
+	for (uint32_t i = 0; i < d->volume_cnt; i++)
+		MUST(d->volumes[i].retired_seq == 0 && !d->volumes[i].closed);
 	/* With nobody in its way every block comes, and nothing is left. */
 	legal_request(0, 1);
 	MUST(held[0].word != 0);

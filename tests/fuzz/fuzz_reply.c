@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_reply.c - a daemon that answers libstoup with anything: messages, descriptors, shared objects.
  *
- *      bytes[0]   flags: 1 volumes are to be asked for; 2 blocks are not resident
+ *      bytes[0]   flags: 1 volumes are to be asked for; 2 blocks are not resident; 4 there is a newer
+ *                 snapshot behind the one of the reply
  *      bytes[1]   how a request ends: 0 granted, else an error (negative errno), with bytes[2] its detail
  *      bytes[3]   the buffer that is granted
  *      then       [target][u16 offset][u8 length][bytes] ... changes of what a good daemon would send
  *      target     0 reply, 1 answer about volumes, 2 control, 3 page, 4 and 5 catalogs,
  *                 6 replace descriptor `offset` by one of kind `length`, 7 send `offset` bytes only
  *
- * Checked beside the sanitizers: attaching, listing, scanning and detaching end, and whatever a span
+ * Checked beside the sanitizers: attaching, listing, scanning, renewing and detaching end, and whatever a span
  * hands out lies in the data region: its bytes are all FILL, and nothing else is.
  */
 #include <errno.h>
@@ -59,7 +60,7 @@ static sem_t served; /* the daemon's thread is done with a connection */
 
 /* ---- a good daemon's objects ------------------------------------------------------------------ */
 
-static void make_control(void)
+static void make_control(uint64_t snapshot_seq)
 {
 	const struct stoup_control_config config = {
 		.consumer_cap = 2, .cell_cap = CELL_CAP, .buffer_cap = 8, .volume_cap = 4};
@@ -77,6 +78,7 @@ static void make_control(void)
 	c->daemon_pid = UINT32_MAX; /* nobody: its death is certain when the socket is closed */
 	atomic_store(&c->asleep, 1);
 	atomic_store(&c->heartbeat_ns, INT64_MAX);
+	atomic_store(&c->snapshot_seq, snapshot_seq);
 	for (uint32_t i = 0; i < 8; i++) {
 		atomic_store(&stoup_control_buffers(c)[i].off, i * 4096);
 		atomic_store(&stoup_control_buffers(c)[i].len, BLOCK_LEN);
@@ -161,7 +163,7 @@ static void make_plan(struct fuzz_in *in)
 	plan.error = -(int)fuzz_u8(in);
 	plan.detail = fuzz_u8(in);
 	plan.word = stoup_word(7, fuzz_u8(in) % 16);
-	make_control();
+	make_control(flags & 4 ? 2 : 1);
 	plan.page_len = stoup_page_footprint(CELL_CAP);
 	plan.page = aligned_alloc(4096, plan.page_len);
 	MUST(plan.page != NULL);
@@ -189,7 +191,7 @@ static void make_plan(struct fuzz_in *in)
 		.kind = STOUP_WIRE_VOLUMES,
 		.cnt = VOLUME_CNT,
 		.volume_cnt = VOLUME_CNT,
-		.snapshot_seq = 1};
+		.snapshot_seq = flags & 4 ? 2 : 1};
 }
 
 /* ---- changes ---------------------------------------------------------------------------------- */
@@ -447,13 +449,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	make_fds();
 	change(&again, 1);
 	stoup_options_init(&opt);
-	opt.timeout_ns = UINT64_C(2000000000);
-	opt.flags = 0;
+	opt.timeout_ns = UINT64_C(200000000); /* where the doorbell leads nowhere, nobody answers */
+	opt.flags = STOUP_NO_RECONNECT;
 	rc = stoup_attach(pool, &opt, &st, &err);
 	/* A refusal has the daemon's own text. */
 	MUST(rc == 0 || (rc < 0 && !st && (err.text[0] || plan.reply.error)));
 	if (rc == 0) {
 		use(st);
+		rc = stoup_refresh(st, &err);
+		MUST(rc >= 0 || (err.code == rc && err.text[0]));
+		if (rc > 0)
+			use(st);
 		MUST(stoup_detach(st) == 0);
 	}
 	sem_wait(&served);

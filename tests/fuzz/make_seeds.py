@@ -165,6 +165,9 @@ for what, word in enumerate(("stat", "all", "json", "holders")):
 # ---- a consumer's page, and the attach socket --------------------------------------------------------
 # Steps of fuzz_page.c: 0-7 the hostile one, 8-9 a turn, 10 time, 11-12 request, 13 hit, 14-15 release.
 REQUEST = bytes([2, 3, 9, 3, 0, 5, 8, 0, 0, 1])
+seed("page", "rescan", bytes([11, 1, 9, 0, 11, 0x22, 13, 0x22, 2, 3, 9, 3, 2, 5, 8, 2, 0, 1, 4, 8, 0, 9, 0, 8, 0,
+                              11, 4, 9, 0, 9, 0, 14, 0, 14, 1, 9, 0, 9, 0, 11, 0x21]))
+seed("page", "laggard", bytes([0, 136, 0, 8]) + bytes(8) + bytes([9, 0] * 12 + [11, 0x22, 9, 0, 8, 0, 11, 2]))
 seed("page", "legal", bytes([11, 1, 13, 1, 12, 0x12, 14, 0, 15, 1, 11, 2, 8, 0]))
 seed("page", "request", REQUEST + bytes([4, 8, 0, 9, 0, 11, 1, 8, 0]))
 seed("page", "cells", bytes([1, 0xff, 0, 0, 0, 8, 0, 11, 4, 10, 200, 10, 200, 8, 0, 8, 0]))
@@ -196,6 +199,8 @@ def change(target, off, data):
 
 seed("reply", "good", bytes(4))
 seed("reply", "asked", bytes([1, 0, 0, 0]))
+seed("reply", "renewed", bytes([4, 0, 0, 0]))
+seed("reply", "renewed-other", bytes([5, 0, 0, 0]) + change(4, 256 + 16, b"\x18") + change(1, 32, struct.pack("<Q", 3)))
 seed("reply", "granted", bytes([2, 0, 0, 3]))
 seed("reply", "granted-nowhere", bytes([2, 0, 0, 9]))
 for error in (5, 16, 27, 74, 105, 110, 116):

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who may use a pool: its owner, root, its group; others are refused with a text that names the group."""
+import errno
+import json
 import os
 import shutil
 import subprocess
@@ -63,6 +65,21 @@ daemon.stop()
 daemon = t.Daemon(store, "8M", options=["--allow-user", "nobody", "--socket-mode", "0600"])
 t.equal(os.stat(w.socket_path(daemon.pool)).st_mode & 0o777, 0o600, "the socket's mode as told")
 t.equal(as_nobody([WORKER, daemon.pool, name]).returncode, 1, "nobody can connect")
+daemon.stop()
+
+# One name, two pools: when the daemon of a user's own one ends, the other is none that comes after it.
+mine = shutil.copytree(store, os.path.join(t.temp_dir(), "mine"))
+os.chmod(os.path.dirname(mine), 0o755)
+daemon = t.Daemon(store, "8M", options=["--allow-user", "nobody"])
+t.STOUPD = STOUPD
+own = t.Daemon(mine, "8M", pool=daemon.pool, prefix=[*NOBODY, "--clear-groups"])
+worker = subprocess.Popen([*NOBODY, "--clear-groups", WORKER, "--pause", "20000", "--mark", "3",
+                           "--reconnect", "300", daemon.pool, name], stdout=subprocess.PIPE, text=True)
+t.equal(worker.stdout.readline(), "mark\n", "in the middle")
+own.kill()
+result = json.loads(worker.communicate()[0])
+t.equal(result["rc"], -errno.EPIPE, f"no daemon of this pool: {result}")
+t.equal(daemon.counter("attaches"), 0, "attaches of the other pool")
 daemon.stop()
 
 # Names that nobody has are found at once; more than sixteen are none.

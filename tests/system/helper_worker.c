@@ -17,6 +17,7 @@
  *   --key F        field that first_key and last_key are taken from (default: the schema's key)
  *   --alarm US     a signal every so often, that interrupts what it meets
  *   --retry        go on after -ETIMEDOUT and -ENOBUFS
+ *   --skip         go on behind damaged blocks
  *   --end-with-daemon    -EPIPE at once when the daemon ends
  *   --reconnect MS longest wait for another daemon
  *   --mark N       print "mark" after N spans, then go on
@@ -40,9 +41,9 @@ struct worker {
 	const char *price_name, *size_name, *key_name;
 	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms, reconnect_ms, mark_cnt;
 	struct stoup_range range;
-	int wait, write, retry, steps, deaf, end_with_daemon;
+	int wait, write, retry, skip, steps, deaf, end_with_daemon;
 	/* results */
-	uint64_t records, spans, checksum, retries;
+	uint64_t records, spans, checksum, retries, skipped;
 	uint64_t next_ordinal, gaps; /* spans that did not begin where the one before ended */
 	wide price, size;
 	int64_t first_key, last_key;
@@ -138,9 +139,10 @@ static void report(struct stoup *st, const struct worker *w, int rc, const char 
 	print_wide(w->size);
 	printf(", \"first_key\": %" PRId64 ", \"last_key\": %" PRId64 ", \"checksum\": %" PRIu64
 	       ", \"retries\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"misses\": %" PRIu64
-	       ", \"reconnects\": %" PRIu64 ", \"gaps\": %" PRIu64 ", \"held\": %ld, \"text\": \"",
+	       ", \"reconnects\": %" PRIu64 ", \"gaps\": %" PRIu64 ", \"skipped\": %" PRIu64
+	       ", \"held\": %ld, \"text\": \"",
 		w->first_key, w->last_key, w->checksum, w->retries, stats.hit_cnt, stats.miss_cnt,
-		stats.reconnect_cnt, w->gaps, w->held_cnt);
+		stats.reconnect_cnt, w->gaps, w->skipped, w->held_cnt);
 	for (; *text; text++)
 		if (*text != '"' && *text != '\\' && (unsigned char)*text >= 0x20)
 			putchar(*text);
@@ -179,6 +181,10 @@ static int scan(struct worker *w, struct stoup_cursor *cur)
 		if (rc < 0 && w->retry && (rc == -ETIMEDOUT || rc == -ENOBUFS) &&
 			w->retries++ < 1000)
 			continue;
+		if (rc == -EBADMSG && w->skip) {
+			w->skipped += (uint64_t)stoup_cursor_skip(cur);
+			continue;
+		}
 		if (rc < 0)
 			return rc;
 		if (w->write)
@@ -284,6 +290,7 @@ static const struct option options[] = {
 	{"key", required_argument, NULL, 'k'},
 	{"alarm", required_argument, NULL, 'a'},
 	{"retry", no_argument, NULL, 'r'},
+	{"skip", no_argument, NULL, 'j'},
 	{"steps", no_argument, NULL, 's'},
 	{"end-with-daemon", no_argument, NULL, 'e'},
 	{"reconnect", required_argument, NULL, 'c'},
@@ -354,6 +361,9 @@ static void set_option(struct worker *w, int which)
 		break;
 	case 'r':
 		w->retry = 1;
+		break;
+	case 'j':
+		w->skip = 1;
 		break;
 	case 's':
 		w->steps = 1;

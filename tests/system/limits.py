@@ -71,4 +71,10 @@ daemon.stop()
 # Wrong values are wrong usage.
 for option, value in (("--requests", "0"), ("--requests", "65"), ("--consumers", "257"), ("--cells", "1025")):
     said = t.run([t.STOUPD, "--store", store, "--pool", "x", option, value], expect=2).stderr
-    t.true(f"'{value}': a number from 1 to" in said, said)
+    t.true(f"{option} '{value}': a number from 1 to" in said, said)
+for option, value, reason in (("--lease-bytes", "0", "a size is wanted"), ("--takeover-wait", "x", "a duration is wanted"),
+                              ("--request-timeout", "0", "more than 0 is wanted"), ("--direct", "x", "not one of auto")):
+    said = t.run([t.STOUPD, "--store", store, "--pool", "x", option, value], expect=2).stderr
+    t.true(f"{option} '{value}': {reason}" in said, said)
+said = t.run([t.STOUPD, "--store", store, "--pool", "x", "--ready-fd", "777"], expect=2).stderr
+t.true("--ready-fd 777: no such descriptor is open" in said, said)

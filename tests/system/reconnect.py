@@ -2,7 +2,8 @@
 """The daemon is killed in the middle of scans: each goes on with the next one at the same record.
 
 The same store; the same records in other blocks, as after a compact; other days before and behind; other
-content, which is told. By name, and by the store's path.
+content, which is told; days that are sorted and days that are not; behind a damaged block. By name, and by
+the store's path.
 """
 import errno
 import json
@@ -36,9 +37,9 @@ def daemon_pid(path):
     return json.loads(t.run([t.STOUP, "stat", "--json", path]).stdout)["pid"]
 
 
-def start_workers(pool, cnt=WORKERS):
+def start_workers(pool, cnt=WORKERS, options=()):
     """Workers that are in the middle of their scans."""
-    workers = [t.Worker(pool, NAME, "--pause", 20000, "--mark", 5 + i, "--hold", 1, "--wait")
+    workers = [t.Worker(pool, NAME, "--pause", 20000, "--mark", 5 + i, "--hold", 1, "--wait", *options)
                for i in range(cnt)]
     for worker in workers:
         t.equal(worker.line(), "mark\n", "in the middle")
@@ -114,6 +115,38 @@ for worker in workers:
     t.true("is another one" in result["text"] and NAME in result["text"], result["text"])
     t.true(result["records"] < COUNT, "nothing of it was handed out")
     worker.finish(expect=1)
+
+# A sorted day, and one whose records kept their order: all workers are in the latter.
+mixed = os.path.join(t.temp_dir(), "mixed")
+kept = [row for i in range(0, len(day), 50) for row in reversed(day[i:i + 50])]
+ingest(mixed, before[:1000], "--block", "64K")
+ingest(mixed, kept, "--block", "64K", "--order", "keep")
+second = t.Daemon(mixed, "16M")
+workers = start_workers(second.pool)
+second.kill()
+second = t.Daemon(mixed, "16M", pool=second.pool)
+for result in results(workers):
+    same(result, totals_of(before[:1000], kept), "sorted and kept")
+second.stop()
+
+# All records have one key, and the first of them are in a damaged block, which was skipped.
+ties = os.path.join(t.temp_dir(), "ties")
+ingest(ties, [(ident, t.T0, price, size) for ident, _, price, size in day], "--block", "64K",
+       "--codec", "none")
+(volume,) = [entry.path for entry in os.scandir(ties) if entry.name.endswith(".stoup")]
+with open(volume, "r+b") as file:
+    file.seek(4096 + 100)
+    file.write(b"\xff")
+second = t.Daemon(ties, "16M")
+workers = start_workers(second.pool, options=["--skip"])
+second.kill()
+second = t.Daemon(ties, "16M", pool=second.pool)
+for result in results(workers):
+    t.equal(result["rc"], 0, f"behind a damaged block: {result}")
+    t.true(result["skipped"] > 0, f"the first block is damaged: {result}")
+    t.equal(result["records"] + result["skipped"], COUNT, "records read and left out")
+    t.equal(result["reconnects"], 1, "daemons gone on to")
+second.stop()
 
 # None comes: both the end and the reason, at the deadline.
 worker = t.Worker(daemon.pool, NAME, "--pause", 20000, "--mark", 3, "--reconnect", 300)

@@ -46,7 +46,7 @@ def refused(size, *words, options=(), prefix=(), what_store=None):
 
 
 # ---- /dev/shm of 64 MiB -----------------------------------------------------------------------------
-refused("128M", "/dev/shm is too small", "needed 134217728", "available 66", "--shm-size=", "--backing=memfd")
+refused("128M", "/dev/shm is too small", "needed 134217728", "available 66", "--shm-size=", "--backing memfd")
 daemon = t.Daemon(store, "32M")
 scan(daemon, "a pool that fits")
 refused("48M", "/dev/shm is too small", "needed 50331648", "available 3")

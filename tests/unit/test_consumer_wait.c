@@ -128,6 +128,7 @@ START_TEST(a_starved_pool_names_its_largest_holders)
 	expect_error(-ENOBUFS, "held by 4: 1004 (worker) 4 leases, 4.0 MiB, for 40");
 	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "; 1003 (worker) 3 leases"));
 	ck_assert_ptr_null(strstr(stoup_cursor_error(cur)->text, "1001"));
+	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "or a larger --size"));
 	end();
 }
 END_TEST
@@ -199,6 +200,9 @@ START_TEST(a_pool_that_takes_fewer_requests_of_one_process_is_asked_for_no_more)
 	ck_assert_ptr_nonnull(
 		strstr(stoup_cursor_error(cur)->text, "more --requests (at most 64)"));
 	ck_assert_uint_eq(atomic_load(&st->current->page->requests_refused_cnt), 1);
+	/* The waits are short: the daemon's thread may come to look only now. */
+	for (uint32_t i = 0; i < 10000 && fake_log_cnt(&fake) < 3; i++)
+		usleep(1000);
 	ck_assert_uint_eq(fake_log_cnt(&fake), 3);
 	end();
 }
@@ -444,6 +448,36 @@ START_TEST(a_skip_counts_what_the_index_knows_to_lie_in_the_range)
 }
 END_TEST
 
+START_TEST(a_wait_without_a_time_out_of_its_own_has_the_daemons)
+{
+	struct stoup_options opt;
+
+	begin(5000000000);
+	fake.control->request_timeout_ns = 40000000;
+	stoup_cursor_close(cur);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	stoup_options_init(&opt);
+	opt.ahead_cnt = UINT32_MAX;
+	st = fake_attach("p", &opt);
+	cur = fake_scan(st, "A/x", 0, 0);
+	act(0, FAKE_NEVER, 0, 0);
+	expect_error(-ETIMEDOUT, "did not come within 0.040 s");
+	stoup_cursor_close(cur);
+	ck_assert_int_eq(stoup_detach(st), 0);
+
+	opt.timeout_ns = 3000000000;
+	st = fake_attach("p", &opt);
+	ck_assert_uint_eq(stoup_session_timeout(st->current), 3000000000);
+	fake.control->request_timeout_ns = UINT64_MAX; /* not believed */
+	ck_assert_int_eq(stoup_detach(st), 0);
+	opt.timeout_ns = 0;
+	st = fake_attach("p", &opt);
+	ck_assert_uint_eq(stoup_session_timeout(st->current), 30000000000);
+	cur = fake_scan(st, "A/x", 0, 0);
+	end();
+}
+END_TEST
+
 START_TEST(a_spinning_wait_is_granted_and_times_out_without_sleeping)
 {
 	struct stoup_options opt;
@@ -572,6 +606,7 @@ int main(void)
 	tcase_add_test(error, a_damaged_block_fails_with_the_daemons_own_text_and_can_be_skipped);
 	tcase_add_test(error, an_error_without_a_log_entry_names_file_and_offset);
 	tcase_add_test(error, a_skip_counts_what_the_index_knows_to_lie_in_the_range);
+	tcase_add_test(error, a_wait_without_a_time_out_of_its_own_has_the_daemons);
 	tcase_add_test(error, a_starved_pool_names_its_largest_holders);
 	tcase_add_test(
 		error, a_time_out_leaves_the_cursor_where_it_was_and_a_late_answer_frees_the_slot);
