@@ -39,6 +39,7 @@ struct storm_tally {
 	_Atomic uint64_t lost, doubled;       /* records */
 	_Atomic uint64_t failed;              /* calls that returned what they must not */
 	_Atomic uint64_t waits;               /* calls that ran into a time-out, or starved */
+	_Atomic uint64_t orphaned;            /* calls that waited in vain for another daemon */
 	_Atomic uint64_t stale;               /* scans given up because the store had changed */
 	_Atomic uint64_t refreshes, children; /* snapshots taken anew; children that inherited */
 	_Atomic uint64_t reattaches;          /* by hand, after -EPIPE */

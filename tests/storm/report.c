@@ -12,7 +12,7 @@
 struct sums {
 	uint64_t spans, records, bytes, scans, held, wrong, held_wrong, lost, doubled, failed,
 		waits;
-	uint64_t stale, refreshes, children, reattaches;
+	uint64_t orphaned, stale, refreshes, children, reattaches;
 };
 
 static void sum(struct sums *sums, const struct storm_tally *tally)
@@ -29,6 +29,7 @@ static void sum(struct sums *sums, const struct storm_tally *tally)
 	ADD(doubled);
 	ADD(failed);
 	ADD(waits);
+	ADD(orphaned);
 	ADD(stale);
 	ADD(refreshes);
 	ADD(children);
@@ -142,6 +143,7 @@ static void report_done(
 	line("  scans read to their end", workers->scans);
 	line("  held spans looked at again", workers->held);
 	line("  calls that timed out or starved, retried", workers->waits);
+	line("  calls that found no daemon for 30 s, retried", workers->orphaned);
 	line("  attached anew by hand", workers->reattaches);
 	line("victims: records looked at", victims->records);
 	if (s->opt.soak_s > 0) {

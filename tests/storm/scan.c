@@ -35,6 +35,12 @@ void storm_violation(
 		run->self ? "worker" : "victim", run->slot, (int)getpid(), run->seed, text);
 }
 
+void storm_progress(struct storm_run *run, uint64_t now_ns)
+{
+	if (run->self)
+		atomic_store_explicit(&run->self->progress_ns, now_ns, memory_order_relaxed);
+}
+
 /* ---- looking ---------------------------------------------------------------------------------- */
 
 /* A record is not what must stand here: is it another one, or damaged? */
@@ -258,7 +264,9 @@ static int error_seen(struct storm_scan *scan, int rc, uint64_t asked_ns)
 			run->asked_ns = asked_ns;
 			return -EPIPE;
 		}
-		break;
+		/* The library has waited its time, and the cursor stays. */
+		storm_add(&run->tally->orphaned, 1);
+		return -EAGAIN;
 	case -ESTALE:
 		if (scan->series >= STORM_SHIFT_IDX) {
 			storm_add(&run->tally->stale, 1);
@@ -283,10 +291,10 @@ int storm_scan_step(struct storm_scan *scan)
 
 	rc = stoup_next(scan->cur, &span);
 	now_ns = storm_now();
-	if (run->self)
-		atomic_store_explicit(&run->self->progress_ns, now_ns, memory_order_relaxed);
-	if (rc >= 0)
+	if (rc >= 0) {
+		storm_progress(run, now_ns);
 		note_resume(run, asked_ns, now_ns);
+	}
 	if (rc > 0)
 		return span_seen(scan, &span);
 	return rc == 0 ? end_seen(scan) : error_seen(scan, rc, asked_ns);

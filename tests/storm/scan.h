@@ -52,6 +52,9 @@ struct storm_scan {
 
 uint64_t storm_now(void); /* CLOCK_MONOTONIC */
 
+/* Something went on: a worker that says this for too long no more hangs. */
+void storm_progress(struct storm_run *run, uint64_t now_ns);
+
 /* Count and say that something is not as it must be. */
 void storm_violation(struct storm_run *run, _Atomic uint64_t *tally, uint64_t n, const char *fmt,
 	...) __attribute__((format(printf, 4, 5)));

@@ -78,9 +78,6 @@ static int attach(struct storm_run *run)
 		rc = attach_once(run, &err);
 		if (rc == 0)
 			break;
-		if (run->self)
-			atomic_store_explicit(
-				&run->self->progress_ns, storm_now(), memory_order_relaxed);
 		if (storm_now() > until_ns)
 			break;
 		nap(NAP_NS);
@@ -286,8 +283,8 @@ static void refresh(struct storm_run *run)
 		storm_add(&run->tally->refreshes, 1);
 	if (rc == -EPIPE && run->by_hand)
 		go_on(run, NULL, 0);
-	else if (rc == -ETIMEDOUT || rc == -ETIME)
-		storm_add(&run->tally->waits, 1);
+	else if (rc == -ETIMEDOUT || rc == -ETIME || rc == -EPIPE)
+		storm_add(rc == -EPIPE ? &run->tally->orphaned : &run->tally->waits, 1);
 	else if (rc < 0)
 		storm_violation(run, &run->tally->failed, 1, "stoup_refresh: %d: %s", rc, err.text);
 }
@@ -317,7 +314,7 @@ static void park(struct storm_run *run)
 			stats.lease_cnt, stats.leased_bytes);
 	atomic_store_explicit(&run->self->parked, 1, memory_order_release);
 	while (phase(run) == STORM_PAUSE) {
-		atomic_store_explicit(&run->self->progress_ns, storm_now(), memory_order_relaxed);
+		storm_progress(run, storm_now());
 		nap(1000000);
 	}
 	atomic_store_explicit(&run->self->parked, 0, memory_order_release);
