@@ -495,7 +495,14 @@ START_TEST(bytes_of_a_dead_daemon_stay_until_the_last_hold_goes)
 }
 END_TEST
 
-START_TEST(five_hundred_restarts_leak_no_memory_and_no_descriptor)
+/* The thread sanitizer is slow with maps that come and go, and looks for other faults. */
+#if defined(__SANITIZE_THREAD__)
+#define RESTARTS 20u
+#else
+#define RESTARTS 500u
+#endif
+
+START_TEST(hundreds_of_restarts_leak_no_memory_and_no_descriptor)
 {
 	struct stoup_stats stats = {.struct_len = sizeof(stats)};
 	struct stoup_cursor *idle;
@@ -503,7 +510,7 @@ START_TEST(five_hundred_restarts_leak_no_memory_and_no_descriptor)
 
 	begin();
 	idle = fake_scan(st, "A/x", 0, 0);
-	for (uint32_t i = 0; i < 500; i++) {
+	for (uint32_t i = 0; i < RESTARTS; i++) {
 		stoup_cursor_close(cur);
 		cur = fake_scan(st, "A/x", 0, 0);
 		spans(1);
@@ -520,7 +527,7 @@ START_TEST(five_hundred_restarts_leak_no_memory_and_no_descriptor)
 	ck_assert_uint_eq(lines_of("/proc/self/maps", "memfd:"), maps);
 	ck_assert_uint_eq(open_fds(), fds);
 	ck_assert_int_eq(stoup_stats(st, &stats), 0);
-	ck_assert_uint_eq(stats.reconnect_cnt, 500);
+	ck_assert_uint_eq(stats.reconnect_cnt, RESTARTS);
 	stoup_cursor_close(idle);
 	end();
 }
@@ -632,7 +639,7 @@ int main(void)
 	tcase_add_test(ends, a_socket_that_this_process_closed_itself_is_replaced);
 	tcase_add_test(ends, a_silent_daemon_is_waited_for_and_not_left);
 	tcase_add_test(stays, bytes_of_a_dead_daemon_stay_until_the_last_hold_goes);
-	tcase_add_test(stays, five_hundred_restarts_leak_no_memory_and_no_descriptor);
+	tcase_add_test(stays, hundreds_of_restarts_leak_no_memory_and_no_descriptor);
 	tcase_add_test(stays, series_and_counts_outlive_their_daemon);
 	tcase_add_test(stays, threads_attach_anew_once_and_each_goes_on_at_its_record);
 	suite_add_tcase(suite, place);
