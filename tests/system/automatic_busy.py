@@ -84,10 +84,11 @@ t.until(lambda: not os.path.exists(f"/proc/{again}"), "it ends by itself", 15)
 t.until(lambda: owner() == 0, "and its name is free")
 
 # 3. A name that stays held: the error comes at the deadline, in the daemon's words.
+# The time-out leaves room for a start on a busy machine: the first try must bring its words.
 with open(lock_path, "r+", encoding="ascii") as lock:
     flock(lock.fileno(), fcntl.F_OFD_SETLK)
     begin = t.time.monotonic()
-    late = json.loads(t.run([t.WORKER, "--timeout", "1500", path, name], expect=1).stdout)
+    late = json.loads(t.run([t.WORKER, "--timeout", "8000", path, name], expect=1).stdout)
     t.equal(late["rc"], -errno.ETIMEDOUT, f"the deadline: {late}")
-    t.true("not attached within 1.5 s" in late["text"] and "served already" in late["text"], late["text"])
-    t.true(t.time.monotonic() - begin >= 1.4, "tried until the deadline")
+    t.true("not attached within 8.0 s" in late["text"] and "served already" in late["text"], late["text"])
+    t.true(t.time.monotonic() - begin >= 7.9, "tried until the deadline")
