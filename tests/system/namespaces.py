@@ -4,10 +4,12 @@
 What a number of a process means ends at its namespace: deaths are told by the kernel, a living daemon by
 its lock and its heartbeat, and nobody's leases are taken because of a /proc that shows somebody else.
 """
+import fcntl
 import json
 import os
 import signal
 import shutil
+import struct
 import subprocess
 import sys
 
@@ -25,6 +27,16 @@ if subprocess.run([*OWN_PROC, "true"], capture_output=True).returncode != 0:
 
 store, totals = t.make_store(60_000)
 name = t.name_of("AAA")
+
+
+def name_free(pool):
+    """Has the daemon's process let go its locks? unshare, which was killed, does not wait for its end."""
+    for path in (f"/run/stoup/{pool}.lock", f"/dev/shm/stoup.0.{pool}.ctl"):
+        with open(path, "r+", encoding="ascii") as lock:
+            asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            if struct.unpack("hhqqi4x", fcntl.fcntl(lock.fileno(), fcntl.F_OFD_GETLK, asked))[0] != fcntl.F_UNLCK:
+                return False
+    return True
 
 
 def worker(prefix, pool, *options):
@@ -94,10 +106,11 @@ for prefix, what in ((OWN_PROC, "own /proc"), (PARENT_PROC, "parent's /proc")):
         t.true("served already" in other.stderr, f"{what}: a second daemon: {other.stderr}")
     scan([], daemon.pool, f"{what}: after a second daemon tried")
     t.equal(daemon.stat()["state"], "running", f"{what}: its control object")
-    # It is killed: the name is free at once, also for a daemon elsewhere.
+    # It is killed: the name is free with its end, also for a daemon elsewhere.
     reader = worker([], daemon.pool, "--pause", 100000, "--timeout", 500)
     t.until(lambda: daemon.counter("consumers") == 1, f"{what}: a reader")
     daemon.kill()
+    t.until(lambda: name_free(daemon.pool), f"{what}: the killed daemon's end")
     again = t.Daemon(store, "8M", pool=daemon.pool)
     scan([], again.pool, f"{what}: the next daemon")
     reader.kill()
