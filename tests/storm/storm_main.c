@@ -348,5 +348,7 @@ int main(int argc, char **argv)
 	begin(&s);
 	run(&s);
 	storm_end(&s);
+	if (told_to_end)
+		printf("storm: ended by a signal before its time\n");
 	return storm_report(&s);
 }

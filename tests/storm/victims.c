@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include "storm/record.h"
 
-#define LEAK_NS UINT64_C(5000000000) /* leases that a dead consumer has for so long are leaked */
+#define LEAK_NS UINT64_C(30000000000) /* leases that a dead consumer has for so long are leaked */
 
 #define EARLY_PART 5u                 /* one of so many is killed at any time from its birth on */
 #define EARLY_NS   UINT64_C(20000000) /* ... within so long: in the exec, in the attach */
@@ -147,7 +147,7 @@ void storm_victim_look(struct storm *s, struct storm_victim *v)
 			return;
 		s->leaked_leases++;
 		storm_fail(
-			s, "victim %d is dead for 5 s, and its leases are not free", (int)v->pid);
+			s, "victim %d is dead for 30 s, and its leases are not free", (int)v->pid);
 	}
 	now_ns = storm_clock();
 	if (v->attached && v->gen == s->gen && s->daemon.state == STORM_UP && !s->daemon.killed &&
