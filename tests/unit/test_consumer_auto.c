@@ -358,7 +358,8 @@ START_TEST(a_name_that_stays_held_until_the_deadline_is_told_in_the_daemons_word
 	setenv("FAKE_STOUPD", "held", 1);
 	unsetenv("FAKE_HELD");
 	stoup_options_init(&opt);
-	opt.timeout_ns = 5000000000; /* a busy machine with sanitizers starts a process in seconds */
+	opt.timeout_ns =
+		5000000000; /* a busy machine with sanitizers starts a process in seconds */
 	refused(store, &opt, -ETIMEDOUT, "is served already by process 4711");
 	refused(store, &opt, -ETIMEDOUT, "not attached within 5.0 s");
 	ck_assert_uint_ge(start_cnt(line, sizeof(line)), 4);
