@@ -75,10 +75,14 @@ daemon.stop()
 restore()
 
 # Truncated while it is served: one block fails with file and offset, no crash.
+# The worker is there before: who comes after the next rescan does not even see the volume.
 daemon = t.Daemon(store, "2M")
+worker = t.Worker(daemon.pool, t.name_of("AAA"), "--steps")
+t.equal(worker.line(), {"ready": True}, "the worker is attached")
 with open(path, "r+b") as out:
     out.truncate(100)
-bad = t.run([t.WORKER, daemon.pool, t.name_of("AAA")], expect=1)
-t.true(volume in bad.stdout and "truncated" in bad.stdout, bad.stdout)
+worker.process.stdin.write("\n")
+(bad,) = worker.finish(expect=1)
+t.true(volume in bad["text"] and "truncated" in bad["text"], bad["text"])
 t.equal(daemon.stat()["state"], "running", "the daemon lives")
 daemon.stop()
