@@ -116,7 +116,7 @@ static int reply_check(const struct stoup_session *ses, struct stoup_wire_reply 
 	if (reply->error != 0)
 		return stoup_error_set(err,
 			reply->error < 0 && reply->error > -4096 ? reply->error : -EPROTO, "%s",
-			reply->text);
+			reply->text[0] ? reply->text : "the daemon refused, and did not say why");
 	if (reply->abi_major != STOUP_ABI_MAJOR || reply->fingerprint != stoup_abi_fingerprint())
 		return stoup_error_set(err, -EPROTO,
 			"the daemon of pool '%s' speaks ABI %u.%u, this library %u.%u, or was laid "

@@ -287,10 +287,12 @@ static void refuse(struct stoup_daemon *d, int fd, const struct stoup_error *err
 		.abi_major = STOUP_ABI_MAJOR,
 		.abi_minor = STOUP_ABI_MINOR};
 
+	if (err->code == -EPIPE || err->code == -ECONNRESET)
+		return; /* it gave up meanwhile */
 	memcpy(reply.text, err->text, sizeof(reply.text));
 	stoup_wire_send(fd, &reply, sizeof(reply), NULL, 0);
 	stoup_count(d, STOUP_COUNTER_ATTACHES_REFUSED, 1);
-	stoup_log_error(d, err->code, "attach refused: %s", err->text);
+	stoup_log_peer(d, err->code, "attach refused: %s", err->text);
 }
 
 static void files_explain(const struct stoup_daemon *d, struct stoup_error *err)
@@ -338,6 +340,8 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 		rc = consumer_new(d, fd, &cred, &err);
 	if (rc == -EMFILE)
 		files_explain(d, &err);
+	if (rc < 0 && !err.text[0])
+		stoup_error_set(&err, rc, "the daemon failed to attach it: %s", strerror(-rc));
 	if (rc < 0)
 		refuse(d, fd, &err);
 	if (rc < 0 || monitor)

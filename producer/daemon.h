@@ -165,7 +165,8 @@ struct stoup_consumer {
 	int sock_fd, pid_fd, bell_fd;
 	uint64_t attach_no, attach_ns;
 	uint64_t snapshot_seq; /* the newest that it was given; the oldest in use is in its page */
-	uint64_t fork_ticket;  /* STOUP_CONSUMER_TICKET: what the child must show */
+	int cut; /* its snapshots are let go: it asks no more, what it has leased stays */
+	uint64_t fork_ticket; /* STOUP_CONSUMER_TICKET: what the child must show */
 	uint64_t fork_until_ns;
 	uint64_t fork_parent_no; /* attach_no of the consumer whose leases these are */
 	uint64_t refused_seen;   /* its page's requests_refused_cnt at the last look */
@@ -196,6 +197,8 @@ struct stoup_daemon {
 	char admits[112], looks[112]; /* who may attach, who may look besides: in words */
 	int name_lost;                /* the control object's name is gone: said once */
 	uint64_t name_look_ns;        /* when to look at it again */
+	uint64_t peer_said_ns;        /* begin of the second in which ... */
+	uint32_t peer_said_cnt;       /* ... so many errors of peers were logged */
 
 	struct stoup_store *stores[STOUP_STORE_CAP];
 	struct stoup_store_mark store_marks[STOUP_STORE_CAP]; /* from before they were read */
@@ -211,6 +214,7 @@ struct stoup_daemon {
 	uint64_t rescan_due_ns;   /* 0 = none is wanted */
 	uint64_t rescan_asked_ns; /* the first event that the due one is for */
 	uint64_t rescan_quiet_ns; /* the last one failed: no hello tries the same again before */
+	int places_short; /* the last one found no place: the next free one starts another */
 	struct stoup_store_mark failed_marks[STOUP_STORE_CAP]; /* what it saw */
 	int watch_fd;                                          /* inotify; -1: not watched */
 	int watches[STOUP_STORE_CAP]; /* its watch of each store's directory; -1: none */
@@ -276,6 +280,10 @@ uint64_t stoup_now_ns(void); /* CLOCK_MONOTONIC */
 /* Note an error in the control object's log (repetitions are counted) and on stderr (once a second for
  * the same text). Returns the log index + 1, for a slot's `detail`. */
 uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+/* The same for what a peer brought about. Peers have a part of the log and a rate on stderr of their own: what
+ * they do, however varied, hides no error of the daemon's. */
+void stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The end of a path that is long, so that the reason behind it fits an error text. */
 const char *stoup_path_tail(const char *path);
@@ -367,6 +375,8 @@ enum stoup_volume_step stoup_volume_step(
 /* An empty place at or behind `from`; STOUP_IDX_NONE: all volume_cap are taken. */
 uint32_t stoup_place_find(const struct stoup_daemon *d, uint32_t from);
 void stoup_snapshot_tick(struct stoup_daemon *d); /* take those steps */
+/* Have `cnt` places free, if need be by cutting off who uses older snapshots, the oldest first. How many are. */
+uint32_t stoup_snapshot_make_room(struct stoup_daemon *d, uint32_t cnt);
 void stoup_snapshot_gauges(struct stoup_daemon *d);
 
 /* ---- access.c --------------------------------------------------------------------------------- */
@@ -416,6 +426,8 @@ void stoup_consumer_enter(struct stoup_daemon *d, uint32_t idx); /* it was answe
 void stoup_consumer_show(struct stoup_daemon *d, uint32_t idx);
 void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counter why);
 void stoup_consumer_hang_up(struct stoup_daemon *d, uint32_t idx);
+/* Cut one off that keeps an old snapshot: it may attach again, and gives its leases back when it likes. */
+void stoup_consumer_cut(struct stoup_daemon *d, uint32_t idx);
 void stoup_consumer_pid_event(struct stoup_daemon *d, uint32_t idx);
 void stoup_consumer_tick(struct stoup_daemon *d); /* deaf consumers, goodbyes, shares */
 

@@ -79,13 +79,13 @@ int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint64_t *ret_ticket)
 		return -ESHUTDOWN;
 	rc = stoup_consumer_find_place(d, from->uid, &place, &err);
 	if (rc < 0) {
-		stoup_log_error(
+		stoup_log_peer(
 			d, rc, "leases of process %u for its child: %s", from->pid, err.text);
 		return rc;
 	}
 	rc = stoup_consumer_place(d, place, &err);
 	if (rc < 0) {
-		stoup_log_error(
+		stoup_log_peer(
 			d, rc, "leases of process %u for its child: %s", from->pid, err.text);
 		return rc;
 	}

@@ -307,6 +307,25 @@ void stoup_consumer_hang_up(struct stoup_daemon *d, uint32_t idx)
 	atomic_store_explicit(&entry->state, STOUP_CONSUMER_DEAF, memory_order_release);
 }
 
+void stoup_consumer_cut(struct stoup_daemon *d, uint32_t idx)
+{
+	struct stoup_consumer *c = &d->consumers[idx];
+
+	stoup_count(d, STOUP_COUNTER_LAGGARDS_CUT, 1);
+	/* A child that has not come yet is told that its ticket is over. */
+	if (c->state == STOUP_CONSUMER_TICKET) {
+		stoup_consumer_drop(d, idx, STOUP_COUNTER_FORKS_EXPIRED);
+		return;
+	}
+	c->cut = 1;
+	stoup_log_peer(d, -ESTALE,
+		"process %u uses an old snapshot while places for new volumes run short: disconnected; mend: "
+		"let it call stoup_refresh() and end old cursors",
+		c->pid);
+	if (c->state == STOUP_CONSUMER_ATTACHED)
+		stoup_consumer_hang_up(d, idx);
+}
+
 /* ---- now and then ----------------------------------------------------------------------------- */
 
 /* The library keeps to its share; a page that names more in two looks a second apart is not its work. */
@@ -325,7 +344,7 @@ static void quota_look(struct stoup_daemon *d, uint32_t idx)
 	}
 	if (d->now_ns - c->over_since_ns < OVER_LOOK_NS)
 		return;
-	stoup_log_error(d, -EDQUOT,
+	stoup_log_peer(d, -EDQUOT,
 		"process %u holds %llu bytes, more than the %llu of one consumer: disconnected; "
 		"mend: stoupd --lease-bytes N",
 		c->pid, (unsigned long long)c->leased_bytes,

@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #define PATH_TEXT_CAP 100u
+#define PEER_SLOT_CNT 16u /* of the log: for what peers bring about */
+#define PEER_LINE_CAP 10u /* on stderr in a second */
 
 uint64_t stoup_now_ns(void)
 {
@@ -33,13 +35,15 @@ static int64_t wall_ns(void)
 
 /* ---- the error log ---------------------------------------------------------------------------- */
 
-/* The slot of this text, else an empty one, else the one that was quiet longest. */
-static uint32_t error_slot(struct stoup_daemon *d, const char *text)
+/* Of the slots from `first` to before `end`: that of this text, else an empty one, else the one that was quiet
+ * longest. */
+static uint32_t error_slot(
+	const struct stoup_daemon *d, const char *text, uint32_t first, uint32_t end)
 {
 	const struct stoup_control_error *log = stoup_control_errors(d->control);
-	uint32_t best = 0;
+	uint32_t best = first;
 
-	for (uint32_t i = 0; i < STOUP_ERROR_CAP; i++) {
+	for (uint32_t i = first; i < end; i++) {
 		if (log[i].count == 0 || strcmp(log[i].text, text) == 0)
 			return i;
 		if (log[i].last_ns < log[best].last_ns)
@@ -68,24 +72,14 @@ static void say(const struct stoup_daemon *d, const char *kind, const char *text
 		return;
 }
 
-uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
+/* Count an error in slot idx. 1 = it is new, or was quiet for a second: worth a line. */
+static int error_note(struct stoup_daemon *d, uint32_t idx, int code, const char *text)
 {
-	struct stoup_control_error *slot;
-	char text[STOUP_ERROR_TEXT_CAP];
+	struct stoup_control_error *slot = &stoup_control_errors(d->control)[idx];
 	int64_t now = wall_ns(), quiet_ns;
-	uint32_t idx, seq;
-	va_list ap;
+	uint32_t seq;
 	int fresh;
 
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	if (!d->control) {
-		say(d, "", text);
-		return 0;
-	}
-	idx = error_slot(d, text);
-	slot = &stoup_control_errors(d->control)[idx];
 	fresh = slot->count == 0 || strcmp(slot->text, text) != 0;
 	quiet_ns = fresh ? INT64_MAX : now - slot->last_ns;
 	/* [K1] odd while in work; readers that saw it odd, or another number afterwards, copy again. */
@@ -93,7 +87,7 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	atomic_store_explicit(&slot->seq, seq | 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_release);
 	if (fresh) {
-		memcpy(slot->text, text, sizeof(text));
+		memcpy(slot->text, text, sizeof(slot->text));
 		slot->count = 0;
 		slot->first_ns = now;
 	}
@@ -103,9 +97,46 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	atomic_store_explicit(&slot->seq, (seq | 1) + 1, memory_order_release);
 	stoup_count(d, STOUP_COUNTER_ERRORS, 1);
 	/* Below 0: the wall clock was set back. */
-	if (quiet_ns > 1000000000 || quiet_ns < 0)
+	return quiet_ns > 1000000000 || quiet_ns < 0;
+}
+
+uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
+{
+	char text[STOUP_ERROR_TEXT_CAP] = {0};
+	uint32_t idx;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (!d->control) {
+		say(d, "", text);
+		return 0;
+	}
+	idx = error_slot(d, text, 0, STOUP_ERROR_CAP - PEER_SLOT_CNT);
+	if (error_note(d, idx, code, text))
 		say(d, "error: ", text);
 	return (uint64_t)idx + 1;
+}
+
+void stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
+{
+	char text[STOUP_ERROR_TEXT_CAP] = {0};
+	uint32_t idx;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	idx = error_slot(d, text, STOUP_ERROR_CAP - PEER_SLOT_CNT, STOUP_ERROR_CAP);
+	if (!error_note(d, idx, code, text))
+		return;
+	if (d->now_ns - d->peer_said_ns >= 1000000000) {
+		d->peer_said_ns = d->now_ns;
+		d->peer_said_cnt = 0;
+	}
+	if (d->peer_said_cnt++ < PEER_LINE_CAP)
+		say(d, "error: ", text);
 }
 
 void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)

@@ -302,7 +302,7 @@ uint32_t stoup_requests_take(struct stoup_daemon *d)
 	uint32_t cnt = 0;
 
 	for (uint32_t i = 0; i < d->opt.consumer_cap; i++)
-		if (d->consumers[i].page.base)
+		if (d->consumers[i].page.base && !d->consumers[i].cut)
 			cnt += take_from(d, i);
 	return cnt;
 }
@@ -312,7 +312,7 @@ int stoup_requests_pending(const struct stoup_daemon *d)
 	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
 		struct stoup_page *page = d->consumers[i].page.base;
 
-		if (page &&
+		if (page && !d->consumers[i].cut &&
 			atomic_load_explicit(&page->pending, memory_order_seq_cst) != 0) /* [S1] */
 			return 1;
 	}

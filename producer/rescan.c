@@ -130,7 +130,7 @@ static int places_short(const struct stoup_daemon *d, uint32_t born_cnt, struct 
 		old += d->volumes[i].retired_seq != 0;
 	return stoup_error_set(err, -E2BIG,
 		"%u new volume(s) find no place among %u (%u are kept for consumers of older snapshots); "
-		"mend: stoup compact, then restart the daemon",
+		"mend: end what uses older snapshots or holds their blocks, or restart the daemon",
 		born_cnt, d->volume_cap, old);
 }
 
@@ -151,15 +151,14 @@ static int born_make(
 	uint32_t idx = 0, i = 0;
 	int rc = 0;
 
+	if (stoup_snapshot_make_room(d, diff->born_cnt) < diff->born_cnt)
+		return places_short(d, diff->born_cnt, err);
 	for (; i < diff->born_cnt; i++) {
 		struct stoup_rescan_born *born = &diff->born[i];
 
 		idx = stoup_place_find(d, idx);
-		if (idx == STOUP_IDX_NONE)
-			rc = places_short(d, diff->born_cnt, err);
-		else
-			rc = stoup_volume_make(
-				d, idx, born->file, born->store_idx, d->snapshot_seq + 1, err);
+		rc = stoup_volume_make(
+			d, idx, born->file, born->store_idx, d->snapshot_seq + 1, err);
 		if (rc < 0)
 			break;
 		born->place_idx = idx;
@@ -273,9 +272,9 @@ static void rescan(struct stoup_daemon *d)
 	int rc;
 
 	d->rescan_due_ns = d->rescan_asked_ns = 0;
+	d->places_short = 0;
 	if (d->stopping)
 		return;
-	stoup_count(d, STOUP_COUNTER_RESCANS, 1);
 	stores_read(d, &r);
 	rc = stoup_rescan_compare(d->volumes, d->volume_cnt, r.stores, d->opt.store_cnt, &diff);
 	if (rc < 0)
@@ -290,6 +289,7 @@ static void rescan(struct stoup_daemon *d)
 		stoup_watch_follow(d);
 	} else {
 		stoup_log_error(d, rc, "rescan: %.200s", err.text);
+		d->places_short = rc == -E2BIG;
 	}
 	stoup_rescan_diff_fini(&diff);
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
@@ -300,6 +300,8 @@ static void rescan(struct stoup_daemon *d)
 		d->rescan_quiet_ns = d->now_ns + QUIET_NS;
 		memcpy(d->failed_marks, r.marks, sizeof(r.marks));
 	}
+	/* Last: who waits for it to count sees what it did. */
+	stoup_count(d, STOUP_COUNTER_RESCANS, 1);
 }
 
 void stoup_rescan_fresh(struct stoup_daemon *d)

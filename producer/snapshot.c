@@ -10,8 +10,12 @@
  *              --nothing of it in the pool--> empty: file and catalog let go
  *              --nobody uses a snapshot that had it--> free: the next volume may have the place
  *
+ *      places run short --> who uses the oldest snapshot is cut off, and attaches again
+ *
  * A consumer says in its page which snapshot is the oldest that it uses, and asks for blocks by the number
- * of a place: so a place gets no other volume while such a snapshot may be in use, however old it is.
+ * of a place: so a place gets no other volume while such a snapshot may be in use, however old it is. One who
+ * never lets go must not keep new data from all: where places run short, those with the oldest snapshot lose
+ * the right to ask, and with it count no longer. What they have leased stays as it is.
  *
  * Invariant: a consumer that was told of a volume and has not let go of its snapshot gets blocks of that
  * volume under the volume's number, or -ESTALE; never blocks of another one.
@@ -68,26 +72,34 @@ void stoup_snapshot_give(struct stoup_daemon *d, struct stoup_consumer *c)
 	atomic_store_explicit(&page->snapshot_seq, d->snapshot_seq, memory_order_relaxed);
 }
 
+/* The oldest snapshot that a consumer uses, as far as its page is believed. */
+static uint64_t oldest_of(const struct stoup_consumer *c)
+{
+	const struct stoup_page *page = c->page.base;
+	/* [V1] what it read of older catalogs and asked of their places comes before. */
+	uint64_t seq = atomic_load_explicit(&page->snapshot_seq, memory_order_acquire);
+
+	if (seq > c->snapshot_seq)
+		seq = c->snapshot_seq;
+	return seq > 0 ? seq : 1;
+}
+
 uint64_t stoup_snapshot_oldest(const struct stoup_daemon *d)
 {
 	uint64_t oldest = d->snapshot_seq;
 
 	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
 		const struct stoup_consumer *c = &d->consumers[i];
-		const struct stoup_page *page = c->page.base;
 		uint64_t seq;
 
 		/* Deaf ones may still read, and a child may still come for its copy. */
-		if (c->state == STOUP_CONSUMER_NONE || !page)
+		if (c->state == STOUP_CONSUMER_NONE || !c->page.base || c->cut)
 			continue;
-		/* [V1] what it read of older catalogs and asked of their places comes before. */
-		seq = atomic_load_explicit(&page->snapshot_seq, memory_order_acquire);
-		if (seq > c->snapshot_seq)
-			seq = c->snapshot_seq;
+		seq = oldest_of(c);
 		if (seq < oldest)
 			oldest = seq;
 	}
-	return oldest > 0 ? oldest : 1;
+	return oldest;
 }
 
 enum stoup_volume_step stoup_volume_step(
@@ -132,6 +144,8 @@ static int step(struct stoup_daemon *d, uint32_t idx, uint64_t oldest)
 	case STOUP_VOLUME_FREE:
 		v->closed = 0;
 		v->born_seq = v->retired_seq = 0;
+		if (d->places_short && d->rescan_due_ns == 0)
+			d->rescan_due_ns = d->now_ns;
 		return 0;
 	case STOUP_VOLUME_STAY:
 	default:
@@ -149,6 +163,50 @@ void stoup_snapshot_tick(struct stoup_daemon *d)
 			moved = 1;
 	if (moved)
 		stoup_snapshot_gauges(d);
+}
+
+static uint32_t places_free(const struct stoup_daemon *d)
+{
+	uint32_t cnt = 0;
+
+	for (uint32_t i = stoup_place_find(d, 0); i != STOUP_IDX_NONE;
+		i = stoup_place_find(d, i + 1))
+		cnt++;
+	return cnt;
+}
+
+/* Would there be room if nobody used an older snapshot? */
+static int room_possible(const struct stoup_daemon *d, uint32_t cnt)
+{
+	uint32_t served = stoup_snapshot_cnt(d, d->snapshot_seq);
+
+	return cnt <= d->volume_cap - served;
+}
+
+/* Cut off all whose oldest snapshot is `seq`. */
+static void cut_all(struct stoup_daemon *d, uint64_t seq)
+{
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
+		const struct stoup_consumer *c = &d->consumers[i];
+
+		if (c->state != STOUP_CONSUMER_NONE && c->page.base && !c->cut &&
+			oldest_of(c) == seq)
+			stoup_consumer_cut(d, i);
+	}
+}
+
+uint32_t stoup_snapshot_make_room(struct stoup_daemon *d, uint32_t cnt)
+{
+	uint64_t oldest;
+
+	while (places_free(d) < cnt && room_possible(d, cnt)) {
+		oldest = stoup_snapshot_oldest(d);
+		if (oldest == d->snapshot_seq)
+			break;
+		cut_all(d, oldest);
+		stoup_snapshot_tick(d);
+	}
+	return places_free(d);
 }
 
 void stoup_snapshot_gauges(struct stoup_daemon *d)

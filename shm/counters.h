@@ -47,6 +47,7 @@
 	X(DEATHS,          "deaths",            "consumers", C, "Consumers that ended without detaching; their leases fell away.") \
 	X(CONSUMERS,       "consumers",         "consumers", G, "Consumers attached now.") \
 	X(QUOTA_DROPPED,   "quota_dropped",     "consumers", C, "Consumers disconnected because they held more than their share.") \
+	X(LAGGARDS_CUT,    "laggards_cut",      "consumers", C, "Consumers disconnected because their old snapshots kept the places that new volumes needed.") \
 	X(LEASES,          "leases",            "leases",   G, "Lease cells that name a buffer, at the last look.") \
 	X(LEASED_BYTES,    "leased_bytes",      "bytes",    G, "Bytes of buffers that at least one cell names, at the last look.") \
 	X(RESIDENT_BLOCKS, "resident_blocks",   "blocks",   G, "Blocks in the pool.") \

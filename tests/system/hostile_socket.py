@@ -4,7 +4,9 @@
 A TCP socket that lingers makes whoever closes it last wait for its peer, here a minute. Passed along with a hello, or
 left in a socket unread, it must not be the conductor who does.
 """
+import errno
 import os
+import shutil
 import socket
 import signal
 import struct
@@ -89,3 +91,32 @@ t.until(lambda: daemon.counter("consumers") == 0, "all of them are gone", 30)
 t.equal(daemon.counter("leases"), 0, "leases")
 t.equal(daemon.stop(), 0, "the daemon's end, in time")
 t.equal(t.shm_names(daemon.pool), [], "names left")
+
+# ---- a peer that is refused in many ways hides no error of the daemon's ------------------------------------------
+damaged = t.temp_dir() + "/store"
+shutil.copytree(store, damaged)
+with open(f"{damaged}/torn.stoup", "wb") as out:
+    out.write(b"not a volume")
+daemon = t.Daemon(damaged, "1M")
+(major, minor, fingerprint) = w.abi(daemon.pool)
+before = [error["text"] for error in daemon.stat()["errors"]]
+t.true(any("torn.stoup" in text for text in before), f"an error of its own: {before}")
+refused = daemon.counter("attaches_refused")
+for number in range(200):
+    peer = w.Peer(daemon.pool, layout=(major + 1, number, fingerprint))
+    reply = peer.hello()
+    t.equal(reply["error"], -errno.EPROTO, "another ABI")
+    peer.sock.close()
+t.equal(daemon.counter("attaches_refused"), refused + 200, "each is counted")
+after = daemon.stat()["errors"]
+t.equal([error["text"] for error in after][:len(before)], before, "the daemon's own errors")
+t.true(len(after) - len(before) <= 16, f"errors of peers: {len(after) - len(before)}")
+# Who gives up before the answer is nobody who was refused.
+for _ in range(20):
+    peer = w.Peer(daemon.pool)
+    peer.send(struct.pack("<QIIIIQQ", w.HELLO_MAGIC, w.HELLO, *peer.abi[:2], 0, peer.abi[2], 0), [])
+    peer.sock.close()
+t.until(lambda: daemon.counter("consumers") == 0, "they are gone")
+served("after many were refused")
+t.equal(daemon.counter("attaches_refused"), refused + 200, "who gave up was not refused")
+t.equal(daemon.stop(), 0, "exit status")

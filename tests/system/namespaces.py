@@ -100,9 +100,10 @@ for prefix, what in ((OWN_PROC, "own /proc"), (PARENT_PROC, "parent's /proc")):
 
     # Another daemon of the name that shares /dev/shm, but no directory of locks, is refused: the first one
     # lives, whatever its number is here. Its names stay.
-    script = f"mount -t tmpfs tmpfs /run && exec {t.STOUPD} --store '{store}' --pool {daemon.pool} --size 8M"
+    script = 'mount -t tmpfs tmpfs /run && exec "$@"'
     for second in (["unshare", "-m"], ["unshare", "-m", *OWN_PROC[1:]]):
-        other = t.run([*second, "bash", "-c", script], expect=1)
+        other = t.run([*second, "bash", "-c", script, "other", t.STOUPD, "--store", store, "--pool", daemon.pool,
+                       "--size", "8M"], expect=1)
         t.true("served already" in other.stderr, f"{what}: a second daemon: {other.stderr}")
     scan([], daemon.pool, f"{what}: after a second daemon tried")
     t.equal(daemon.stat()["state"], "running", f"{what}: its control object")

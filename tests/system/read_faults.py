@@ -14,7 +14,8 @@ import time
 
 import lib_stoup as t
 
-PRELOAD = os.path.join(os.environ["STOUP_LIB_DIR"], "preload_faults.so")
+# By name and search path: a path in LD_PRELOAD ends at its first space.
+PRELOAD = {"LD_PRELOAD": "preload_faults.so", "LD_LIBRARY_PATH": os.environ["STOUP_LIB_DIR"]}
 NOTHING, ERROR, SHORT, END, JUMP = range(5)
 if os.environ.get("STOUP_SANITIZED"):
     os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
@@ -43,7 +44,7 @@ class Orders:
 
 def faulty(orders, size="1M", options=()):
     return t.Daemon(store, size, options=["--reader", "pread", *options],
-                    prefix=["env", f"LD_PRELOAD={PRELOAD}", f"STOUP_FAULT_FILE={orders.path}"])
+                    prefix=["env", *(f"{k}={v}" for k, v in PRELOAD.items()), f"STOUP_FAULT_FILE={orders.path}"])
 
 
 def scan(daemon, what, *options):
@@ -102,8 +103,7 @@ daemon = faulty(orders)
 orders.give(JUMP)
 for _ in range(3):
     scan(daemon, "beside a jumping clock")
-worker = t.Worker(daemon.pool, name, "--timeout", 2000, env={**os.environ, "LD_PRELOAD": PRELOAD,
-                                                              "STOUP_FAULT_FILE": orders.path})
+worker = t.Worker(daemon.pool, name, "--timeout", 2000, env={**os.environ, **PRELOAD, "STOUP_FAULT_FILE": orders.path})
 (found,) = worker.finish()
 totals["AAA"].check(found, "whose clock jumps")
 t.equal(daemon.stat()["state"], "running", "state")

@@ -19,9 +19,9 @@ for backing in ("posix", "memfd"):
 
 # A /dev/shm that is too small (needs a mount namespace).
 if os.geteuid() == 0:
-    script = (f"mount -t tmpfs -o size=4M tmpfs /dev/shm && exec {t.STOUPD} --store '{store}' "
-              f"--pool small{os.getpid()} --size 16M --quiet")
-    small = subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, text=True)
+    script = 'mount -t tmpfs -o size=4M tmpfs /dev/shm && exec "$@"'
+    small = subprocess.run(["unshare", "-m", "bash", "-c", script, "small", t.STOUPD, "--store", store, "--pool",
+                            f"small{os.getpid()}", "--size", "16M", "--quiet"], capture_output=True, text=True)
     if "unshare" not in small.stderr:
         t.equal(small.returncode, 1, f"too small /dev/shm: {small.stderr}")
         for word in ("/dev/shm is too small", "needed", "available", "--shm-size", "--backing"):

@@ -119,6 +119,11 @@ START_TEST(the_oldest_snapshot_is_what_pages_say_within_what_was_given)
 	ck_assert_uint_eq(stoup_snapshot_oldest(&d), 1);
 	consumers[1].state = STOUP_CONSUMER_TICKET;
 	ck_assert_uint_eq(stoup_snapshot_oldest(&d), 1);
+	/* Who was cut off asks no more. */
+	consumers[1].cut = 1;
+	ck_assert_uint_eq(stoup_snapshot_oldest(&d), 7);
+	consumers[1].cut = 0;
+	ck_assert_uint_eq(stoup_snapshot_oldest(&d), 1);
 	consumers[1].state = STOUP_CONSUMER_NONE;
 	ck_assert_uint_eq(stoup_snapshot_oldest(&d), 7);
 }
