@@ -83,7 +83,7 @@ for mode in ("fork", "spawn", "pass"):
     other = odd.act()
     pressure(f"{mode}: beside the parent of a child")
     t.equal(leases(), 3, f"{mode}: leases of the parent alone")
-    t.equal(daemon.counter("consumers"), 1, f"{mode}: one consumer")
+    t.until(lambda: daemon.counter("consumers") == 1, f"{mode}: one consumer")
     t.equal(odd.shown()["state"], "attached", f"{mode}: state")
     odd.end()
     nothing_left(f"{mode}: the parent ended")
