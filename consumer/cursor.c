@@ -451,6 +451,7 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 {
 	const struct stoup_catalog_segment *seg;
+	uint64_t begin;
 	int64_t cnt;
 
 	if (!stoup_client_own(cur->st))
@@ -461,8 +462,11 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 	if (!seg)
 		return 0;
 	cnt = seg->record_cnt;
+	begin = cur->parts[cur->at.part].ordinal + seg->ordinal;
 	/* Where the range cuts, the index knows only that the record at that end lies outside. */
-	if (cur->from_ns != 0 && seg->first_key < cur->from_ns)
+	if (begin < cur->begin_ordinal)
+		cnt -= (int64_t)(cur->begin_ordinal - begin); /* handed out before a restart */
+	else if (cur->from_ns != 0 && seg->first_key < cur->from_ns)
 		cnt--;
 	if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
 		cnt--;

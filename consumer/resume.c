@@ -139,6 +139,9 @@ int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
 	if (!cur->resuming && cur->anchor.valid)
 		cur->next_off = next_ordinal(cur) - cur->anchor.ordinal;
 	cur->resuming = cur->anchor.valid;
+	/* What was left out before the first record has no place in the next snapshot. */
+	if (!cur->anchor.valid)
+		cur->tail_next = 0;
 	snap = stoup_snapshot_current(cur->st);
 	stoup_hand_fini(cur->ses, &cur->hand);
 	rc = stoup_series_parts(snap, cur->name, cur->schema, &parts, &part_cnt);

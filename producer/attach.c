@@ -11,6 +11,7 @@
 #include "producer/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -42,6 +43,13 @@ uint32_t stoup_attach_cnt(const struct stoup_daemon *d)
 }
 
 /* ---- listening -------------------------------------------------------------------------------- */
+
+/* The last descriptor is kept for telling who comes when there is no other. */
+static void spare_keep(struct stoup_daemon *d)
+{
+	if (d->spare_fd < 0)
+		d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
 
 /* Group and mode of the socket: who may connect at all. The hello's check decides. */
 static int socket_admit(const struct stoup_daemon *d, struct stoup_error *err)
@@ -89,6 +97,7 @@ int stoup_attach_listen(struct stoup_daemon *d, struct stoup_error *err)
 		return stoup_error_set(err, -errno, "listen %s: %s", d->sock_path, strerror(errno));
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
 		d->pending[i].fd = -1;
+	spare_keep(d);
 	rc = stoup_epoll_add(d, d->listen_fd, EPOLLIN, STOUP_TAG(STOUP_TAG_LISTEN, 0));
 	return rc < 0 ? stoup_error_set(err, rc, "epoll: %s", strerror(-rc)) : 0;
 }
@@ -137,6 +146,54 @@ static uint32_t pending_oldest(struct stoup_daemon *d)
 	return oldest;
 }
 
+static void refuse(struct stoup_daemon *d, int fd, const struct stoup_error *err)
+{
+	struct stoup_wire_reply reply = {.magic = STOUP_HELLO_MAGIC,
+		.kind = STOUP_WIRE_REPLY,
+		.error = err->code,
+		.abi_major = STOUP_ABI_MAJOR,
+		.abi_minor = STOUP_ABI_MINOR};
+
+	if (err->code == -EPIPE || err->code == -ECONNRESET)
+		return; /* it gave up meanwhile */
+	memcpy(reply.text, err->text, sizeof(reply.text));
+	/* Before the answer: who has it finds it counted. */
+	stoup_count(d, STOUP_COUNTER_ATTACHES_REFUSED, 1);
+	stoup_log_peer(d, err->code, "attach refused: %s", err->text);
+	stoup_wire_send(fd, &reply, sizeof(reply), NULL, 0);
+}
+
+static void files_explain(const struct stoup_daemon *d, struct stoup_error *err)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	stoup_error_set(err, -EMFILE,
+		"the daemon of pool '%s' has used up its %llu descriptors, for %u consumers and %u volumes; mend: "
+		"raise its ulimit -n",
+		d->opt.pool, (unsigned long long)limit.rlim_cur, stoup_attach_cnt(d),
+		d->volume_cnt);
+}
+
+/* accept failed for want of a descriptor. 1 = the one who came was told why. */
+static int spare_refuse(struct stoup_daemon *d)
+{
+	struct stoup_error err;
+	int fd;
+
+	if (d->spare_fd < 0)
+		return 0;
+	close(d->spare_fd);
+	d->spare_fd = -1;
+	fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		files_explain(d, &err);
+		refuse(d, fd, &err);
+		stoup_chores_close(d->closer, fd);
+	}
+	return fd >= 0;
+}
+
 static void accept_all(struct stoup_daemon *d)
 {
 	/* At most as many as may be pending: a flood of connections can not keep the conductor here. */
@@ -151,6 +208,8 @@ static void accept_all(struct stoup_daemon *d)
 			return;
 		}
 		fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd < 0 && errno == EMFILE && spare_refuse(d))
+			continue;
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
 				stoup_log_error(d, -errno, "accept: %s%s", strerror(errno),
@@ -277,34 +336,6 @@ static int monitor_answer(struct stoup_daemon *d, int fd, struct stoup_error *er
 		return stoup_error_set(err, rc, "the answer could not be sent: %s", strerror(-rc));
 	stoup_count(d, STOUP_COUNTER_MONITORS, 1);
 	return 0;
-}
-
-static void refuse(struct stoup_daemon *d, int fd, const struct stoup_error *err)
-{
-	struct stoup_wire_reply reply = {.magic = STOUP_HELLO_MAGIC,
-		.kind = STOUP_WIRE_REPLY,
-		.error = err->code,
-		.abi_major = STOUP_ABI_MAJOR,
-		.abi_minor = STOUP_ABI_MINOR};
-
-	if (err->code == -EPIPE || err->code == -ECONNRESET)
-		return; /* it gave up meanwhile */
-	memcpy(reply.text, err->text, sizeof(reply.text));
-	stoup_wire_send(fd, &reply, sizeof(reply), NULL, 0);
-	stoup_count(d, STOUP_COUNTER_ATTACHES_REFUSED, 1);
-	stoup_log_peer(d, err->code, "attach refused: %s", err->text);
-}
-
-static void files_explain(const struct stoup_daemon *d, struct stoup_error *err)
-{
-	struct rlimit limit = {0};
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	stoup_error_set(err, -EMFILE,
-		"the daemon of pool '%s' has used up its %llu descriptors, for %u consumers and %u volumes; mend: "
-		"raise its ulimit -n",
-		d->opt.pool, (unsigned long long)limit.rlim_cur, stoup_attach_cnt(d),
-		d->volume_cnt);
 }
 
 static void hello(struct stoup_daemon *d, uint32_t slot)
@@ -435,6 +466,7 @@ void stoup_attach_event(struct stoup_daemon *d, uint64_t tag, uint32_t events)
 void stoup_attach_tick(struct stoup_daemon *d)
 {
 	listen_watch(d, 1);
+	spare_keep(d);
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
 		if (d->pending[i].fd >= 0 &&
 			d->now_ns - d->pending[i].since_ns > STOUP_HELLO_TIMEOUT_NS)
@@ -452,6 +484,9 @@ void stoup_attach_fini(struct stoup_daemon *d)
 		stoup_consumer_drop(d, i,
 			d->consumers[i].state == STOUP_CONSUMER_TICKET ? STOUP_COUNTER_FORKS_EXPIRED
 								       : STOUP_COUNTER_DETACHES);
+	if (d->spare_fd >= 0)
+		close(d->spare_fd);
+	d->spare_fd = -1;
 	if (d->listen_fd >= 0) {
 		/* Connections that nobody accepted are closed with it. */
 		unlink(d->sock_path);

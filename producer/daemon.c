@@ -532,7 +532,7 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 		return stoup_error_set(err, -ENOMEM, "out of memory");
 	d->opt = *opt;
 	d->uid = geteuid();
-	d->lock_fd = d->listen_fd = d->epoll_fd = d->signal_fd = d->watch_fd = -1;
+	d->lock_fd = d->spare_fd = d->listen_fd = d->epoll_fd = d->signal_fd = d->watch_fd = -1;
 	d->control_region.fd = d->control_region.ro_fd = -1;
 	d->data_region.fd = d->data_region.ro_fd = -1;
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)

@@ -117,7 +117,7 @@ struct stoup_volume {
 /* What the path of a store led to when it was read. */
 struct stoup_store_mark {
 	uint64_t dev, ino;
-	struct timespec mtime; /* 0: too young to tell a later change by */
+	struct timespec ctime; /* 0: too young to tell a later change by */
 };
 
 /* What the conductor knows of one buffer besides the control object's entry. */
@@ -190,6 +190,7 @@ struct stoup_pending { /* accepted, no hello yet */
 struct stoup_daemon {
 	struct stoup_daemon_options opt;
 	int lock_fd, listen_fd, epoll_fd, signal_fd;
+	int spare_fd; /* given up to accept, and to refuse, who comes when there is no other */
 	char sock_path[128], lock_path[128], control_name[96];
 	uid_t uid;
 	gid_t group_gid; /* (gid_t)-1: none */

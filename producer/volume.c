@@ -46,14 +46,14 @@ int stoup_store_mark(const char *path, struct stoup_store_mark *ret)
 	if (stat(path, &st) < 0)
 		return -errno;
 	clock_gettime(CLOCK_REALTIME, &now);
-	*ret = (struct stoup_store_mark){.dev = st.st_dev, .ino = st.st_ino, .mtime = st.st_mtim};
+	*ret = (struct stoup_store_mark){.dev = st.st_dev, .ino = st.st_ino, .ctime = st.st_ctim};
 	/* Two changes within one tick of the file system's clock have one time: a change that is so young
 	 * can not tell itself from the next. */
-	age_ns = ((int64_t)now.tv_sec - st.st_mtim.tv_sec) * 1000000000 + now.tv_nsec -
-	         st.st_mtim.tv_nsec;
-	grain_ns = st.st_mtim.tv_nsec == 0 ? GRAIN_COARSE_NS : GRAIN_NS;
+	age_ns = ((int64_t)now.tv_sec - st.st_ctim.tv_sec) * 1000000000 + now.tv_nsec -
+	         st.st_ctim.tv_nsec;
+	grain_ns = st.st_ctim.tv_nsec == 0 ? GRAIN_COARSE_NS : GRAIN_NS;
 	if (age_ns >= 0 && age_ns < grain_ns)
-		ret->mtime = (struct timespec){0, 0};
+		ret->ctime = (struct timespec){0, 0};
 	return 0;
 }
 

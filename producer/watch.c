@@ -195,9 +195,9 @@ int stoup_stores_changed(const struct stoup_daemon *d, const struct stoup_store_
 
 		/* A store that is gone: what was served is served on, until one is there again. */
 		if (stoup_store_mark(d->opt.store_path[i], &now) == 0 &&
-			(then->mtime.tv_sec == 0 || now.dev != then->dev || now.ino != then->ino ||
-				now.mtime.tv_sec != then->mtime.tv_sec ||
-				now.mtime.tv_nsec != then->mtime.tv_nsec))
+			(then->ctime.tv_sec == 0 || now.dev != then->dev || now.ino != then->ino ||
+				now.ctime.tv_sec != then->ctime.tv_sec ||
+				now.ctime.tv_nsec != then->ctime.tv_nsec))
 			return 1;
 	}
 	return 0;

@@ -7,6 +7,7 @@
  * the same or other volumes, and says which records must follow.
  */
 #include <dirent.h>
+#include "consumer/cursor.h"
 #include "tests/unit/test_consumer_fake.h"
 
 static const struct fake_series plain[] = {
@@ -264,6 +265,21 @@ START_TEST(what_was_left_out_before_the_end_stays_left_out)
 	fake_volume(&fake, 2, 0, 1, before, 1);
 	fake_start(&fake, "p");
 	rest(5, 5, 7);
+	end();
+}
+END_TEST
+
+/* Resumed within a segment that then can not be read: what was handed out before does not count. */
+START_TEST(only_what_was_not_handed_out_counts_as_left_out)
+{
+	begin();
+	atomic_store(&fake.volumes[0].blocks[1].error, -EBADMSG);
+	atomic_store(&fake.volumes[0].blocks[1].act, FAKE_FAIL);
+	spans(1);
+	cur->begin_ordinal = 3;
+	ck_assert_int_eq(stoup_next(cur, &span), -EBADMSG);
+	ck_assert_int_eq(stoup_cursor_skip(cur), 2);
+	rest(5, 5, 5);
 	end();
 }
 END_TEST
@@ -628,6 +644,7 @@ int main(void)
 	tcase_add_test(place, a_range_stays_what_it_was);
 	tcase_add_test(place, a_series_that_kept_its_order_goes_on_by_ordinal);
 	tcase_add_test(place, what_was_left_out_before_the_end_stays_left_out);
+	tcase_add_test(place, only_what_was_not_handed_out_counts_as_left_out);
 	tcase_add_test(lost, a_store_that_lost_or_changed_the_record_is_told);
 	tcase_add_test(lost, a_series_that_is_gone_or_laid_out_anew_is_told);
 	tcase_add_test(lost,
