@@ -194,8 +194,12 @@ static void market_end(void)
 
 static void run_case(const char *name, bench_pass pass, uint32_t set_cnt)
 {
-	static struct sweep sweeps[] = {{.run = run_objects}, {.run = run_private},
-		{.run = run_cached}, {.run = run_mapped}, {.run = run_pool},
+	static struct sweep sweeps[] = {
+		{.run = run_objects},
+		{.run = run_private},
+		{.run = run_cached},
+		{.run = run_mapped},
+		{.run = run_pool},
 #ifdef STOUP_DIRECT
 		{.run = run_direct},
 #else
@@ -228,8 +232,9 @@ void bench_b11_strategy(void)
 	market_make();
 	run_case("one run", single_pass, 1);
 	run_case("64 parameter sets on all cores", sweep_pass, (uint32_t)bench_scale(SET_CNT, 8));
-	bench_note("B11", "The pool holds all records and was filled by a run that is not timed. The two "
-			  "slow forms take part in each %uth round.",
+	bench_note("B11",
+		"The pool holds all records and was filled by a run that is not timed. The two "
+		"slow forms take part in each %uth round.",
 		SLOW_ROUNDS);
 	market_end();
 }

@@ -128,8 +128,8 @@ static void stand_scans(struct stand *s, const struct size_case *c, bench_loop_f
 	const char *store = bench_path("b1.store");
 
 	bench_store_make(store, SERIES, "none", 0, &s->records);
-	bench_daemon_start(&s->daemon, store, s->records.len + (s->records.len >> 3) + (32u << 20),
-		NULL);
+	bench_daemon_start(
+		&s->daemon, store, s->records.len + (s->records.len >> 3) + (32u << 20), NULL);
 	s->pool = (struct bench_scan){.loop = loop, .backward = c->backward};
 	s->pool.st = bench_attach(s->daemon.pool, NULL, SERIES, &s->pool.series);
 	s->direct = s->pool;
@@ -166,7 +166,8 @@ static void stand_contenders(struct stand *s, const struct size_case *c)
 #endif
 	add(s, "private array", array_pass, &s->array, 0, n, NULL);
 	add(s, "stoup pool", pool, &s->pool, 0, n, why_pool);
-	add(s, "stoup direct", direct, &s->direct, 0, n, "not built: this version has no direct mode");
+	add(s, "stoup direct", direct, &s->direct, 0, n,
+		"not built: this version has no direct mode");
 	add(s, "mmap of the raw file", array_pass, &s->map, 0, n, NULL);
 	if (c->backward)
 		return;
@@ -217,9 +218,9 @@ static void run_case(const struct size_case *c)
 	struct bench_case what = {.row = "B1",
 		.name = c->name,
 		.reference = "private array",
-		.data = c->kind == BENCH_KEYS    ? "keys 1 ms apart, prev < cur checked"
-		        : c->kind == BENCH_TRADES ? "simulated trades, price x size summed"
-		                                  : "simulated orders, price x size summed"};
+		.data = c->kind == BENCH_KEYS     ? "keys 1 ms apart, prev < cur checked"
+	                : c->kind == BENCH_TRADES ? "simulated trades, price x size summed"
+	                                          : "simulated orders, price x size summed"};
 
 	s.records = bench_records_make(c->kind, bench_scale(c->cnt, c->quick_cnt));
 	what.record_cnt = s.records.cnt;

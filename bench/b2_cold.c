@@ -51,8 +51,8 @@ static void cold_after(void *arg)
 	bench_daemon_stop(&c->daemon);
 }
 
-static void cold_make(struct cold *c, const char *role, const char *codec,
-	const struct bench_records *records)
+static void cold_make(
+	struct cold *c, const char *role, const char *codec, const struct bench_records *records)
 {
 	char name[64];
 
@@ -87,8 +87,7 @@ static size_t add_codec(struct bench_contender *dst, struct cold *c)
 void bench_b2_cold(void)
 {
 	static struct cold colds[CODEC_CAP];
-	struct bench_records records =
-		bench_records_make(BENCH_MBO, bench_scale(1200000, 60000));
+	struct bench_records records = bench_records_make(BENCH_MBO, bench_scale(1200000, 60000));
 	bench_loop_fn *loop = bench_loop_of(BENCH_MBO, 0);
 	struct bench_pieces zstd, lz4;
 	struct bench_contender contenders[2 * CODEC_CAP + 2];
@@ -118,8 +117,9 @@ void bench_b2_cold(void)
 	contenders[cnt++] = (struct bench_contender){
 		.name = "private lz4", .pass = bench_pieces_pass, .arg = &lz4};
 	bench_interleave(&what, contenders, cnt, bench_rounds());
-	bench_note("B2", "Each cold sample has a daemon of its own, with an empty pool; its start and the "
-			 "attach are not timed.");
+	bench_note("B2",
+		"Each cold sample has a daemon of its own, with an empty pool; its start and the "
+		"attach are not timed.");
 	for (size_t i = 0; i < CODEC_CAP; i++) {
 		if (!colds[i].role)
 			continue;

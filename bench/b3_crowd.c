@@ -202,9 +202,9 @@ static void reap(struct bench_crowd *crowd)
 
 		if (wait4(workers[i].pid, &status, 0, &usage) < 0 || status != 0)
 			bench_die("B3: a worker (%s) failed", crowd->mode);
-		crowd->cpu_ns += (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) *
-		                         1000000000u +
-		                 (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
+		crowd->cpu_ns +=
+			(uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000000u +
+			(uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000u;
 		close(workers[i].fd);
 	}
 }

@@ -48,8 +48,7 @@ static void pack(const struct bench_records *records)
 
 static void make_data(void)
 {
-	struct bench_records records =
-		bench_records_make(BENCH_MBO, bench_scale(20000000, 100000));
+	struct bench_records records = bench_records_make(BENCH_MBO, bench_scale(20000000, 100000));
 	struct bench_blocks blocks;
 
 	record_cnt = records.cnt;
@@ -95,10 +94,10 @@ static void report(const char *label, struct bench_crowd *crowd, const struct be
 	values[cnt++] = (struct bench_value){"page_table_mib", mib(crowd->workers.pte)};
 	values[cnt++] = (struct bench_value){"cpu_s", (double)crowd->cpu_ns / 1e9};
 	values[cnt++] = (struct bench_value){"wall_s", (double)crowd->wall_ns / 1e9};
-	values[cnt++] = (struct bench_value){
-		"first_ms_p50", (double)crowd->first_ns[crowd->cnt / 2] / 1e6};
-	values[cnt++] = (struct bench_value){
-		"first_ms_max", (double)crowd->first_ns[crowd->cnt - 1] / 1e6};
+	values[cnt++] =
+		(struct bench_value){"first_ms_p50", (double)crowd->first_ns[crowd->cnt / 2] / 1e6};
+	values[cnt++] =
+		(struct bench_value){"first_ms_max", (double)crowd->first_ns[crowd->cnt - 1] / 1e6};
 	values[cnt++] = (struct bench_value){"raw_mib", (double)raw_len / 1048576};
 	if (daemon) {
 		values[cnt++] =
@@ -109,7 +108,8 @@ static void report(const char *label, struct bench_crowd *crowd, const struct be
 		values[cnt++] = (struct bench_value){
 			"decodes_per_block", (double)loads / (double)block_cnt};
 	}
-	snprintf(name, sizeof(name), "%s, %u worker%s", label, crowd->cnt, crowd->cnt > 1 ? "s" : "");
+	snprintf(name, sizeof(name), "%s, %u worker%s", label, crowd->cnt,
+		crowd->cnt > 1 ? "s" : "");
 	bench_values("B3", name, values, cnt);
 }
 
@@ -184,9 +184,8 @@ void bench_b3_workers(void)
 		if (counts[i] <= fits)
 			run_private("private zstd -3, resident", "resident", packed, counts[i]);
 	}
-	run_pool("stoup, pool of a quarter, staggered",
-		bench_settings.quick ? 2 : STAGGER_CNT, raw_len / 4 < (8u << 20) ? 8u << 20 : raw_len / 4,
-		STAGGER_US);
+	run_pool("stoup, pool of a quarter, staggered", bench_settings.quick ? 2 : STAGGER_CNT,
+		raw_len / 4 < (8u << 20) ? 8u << 20 : raw_len / 4, STAGGER_US);
 	run_further(pool_len);
 	bench_note("B3",
 		"%.3g M simulated orders, %.3g MiB decoded, %llu blocks. One run of each size: memory and "

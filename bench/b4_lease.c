@@ -17,8 +17,8 @@
 #include "bench/rig.h"
 #include "consumer/cursor.h"
 
-#define SERIES   "BENCH/ONE/keys"
-#define OP_CNT   200000u
+#define SERIES    "BENCH/ONE/keys"
+#define OP_CNT    200000u
 #define SETTLE_US 300 /* until the other process is at work, or asleep */
 
 enum other {
@@ -67,7 +67,8 @@ static void lease_ops(struct lease *lease, uint64_t cnt)
 	struct stoup_error err = {0};
 
 	for (uint64_t i = 0; i < cnt; i++) {
-		if (stoup_grip_hit(lease->ses, &lease->hand, lease->vol, 0, &lease->grip, &err) != 1)
+		if (stoup_grip_hit(lease->ses, &lease->hand, lease->vol, 0, &lease->grip, &err) !=
+			1)
 			bench_die("B4: no hit: %s", err.text);
 		stoup_grip_release(lease->ses, &lease->hand, &lease->grip);
 	}
@@ -145,7 +146,8 @@ static void run(const struct bench_daemon *daemon)
 		{.name = "lease, alone", .pass = lease_pass, .arg = &alone},
 		{.name = "lease, second process on the block", .pass = lease_pass, .arg = &second},
 		{.name = "shared counter, alone", .pass = counter_pass, .arg = &count_alone},
-		{.name = "shared counter, second process", .pass = counter_pass,
+		{.name = "shared counter, second process",
+			.pass = counter_pass,
 			.arg = &count_second},
 	};
 	struct bench_case what = {.row = "B4",
@@ -172,8 +174,8 @@ void bench_b4_lease(void)
 	struct bench_daemon daemon = {0};
 	pid_t pid;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		0);
+	shared = mmap(
+		NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
 		bench_die("no shared memory");
 	bench_store_make(bench_path("b4.store"), SERIES, "none", 0, &records);

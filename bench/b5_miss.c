@@ -25,7 +25,7 @@
 
 struct miss {
 	const char *name;
-	uint32_t wait;   /* STOUP_WAIT_* */
+	uint32_t wait; /* STOUP_WAIT_* */
 	uint32_t rest_us;
 	const char *const *daemon_options;
 };
@@ -58,8 +58,8 @@ static uint64_t missed(struct stoup *st)
 /* One jump: ns from the call to the first key, or 0 for a hit. */
 static uint64_t jump(struct row *row, uint64_t block)
 {
-	struct stoup_range range = {.from_ns =
-					    BENCH_KEY_0 + (int64_t)(block * BLOCK_KEYS) * BENCH_KEY_STEP};
+	struct stoup_range range = {
+		.from_ns = BENCH_KEY_0 + (int64_t)(block * BLOCK_KEYS) * BENCH_KEY_STEP};
 	uint64_t misses = missed(row->st), began, ns;
 	struct stoup_error err = {0};
 	struct stoup_cursor *cur;
@@ -145,8 +145,7 @@ void bench_b5_miss(void)
 		"consumer spinning, daemon asleep", STOUP_WAIT_SPIN, REST_US, NULL};
 	static const struct miss spinning = {"both spinning", STOUP_WAIT_SPIN, 0, spin_options};
 	struct row row = {.block_cnt = bench_scale(2048, 512), .seed = 88172645463325252u};
-	struct bench_records records =
-		bench_records_make(BENCH_KEYS, row.block_cnt * BLOCK_KEYS);
+	struct bench_records records = bench_records_make(BENCH_KEYS, row.block_cnt * BLOCK_KEYS);
 	struct stoup_error err = {0};
 
 	bench_store_make(bench_path("b5.store"), SERIES, "none", BLOCK_LEN, &records);

@@ -3,6 +3,8 @@
  *
  *      stoup-bench [--quick] --work DIR ROW
  *      stoup-bench --versions
+ *      stoup-bench --dump STORE     all decoded blocks, one after the other
+ *      stoup-bench --sizes STORE    their bytes: raw, and under zstd -3 block by block
  *
  * bench/run.sh runs it row by row; it is no tool for users (that is `stoup bench`).
  */
@@ -16,6 +18,7 @@
 #include <zstd.h>
 #include "bench/b1_peers.h"
 #include "bench/harness.h"
+#include "bench/rig.h"
 
 static const struct {
 	const char *name;
@@ -35,7 +38,7 @@ static const struct {
 static void usage(FILE *out)
 {
 	fputs("usage: stoup-bench [--quick] --work DIR ROW\n"
-	      "       stoup-bench --versions\n"
+	      "       stoup-bench --versions | --dump STORE | --sizes STORE\n"
 	      "rows:",
 		out);
 	for (size_t i = 0; i < ROW_CNT; i++)
@@ -78,6 +81,12 @@ int main(int argc, char **argv)
 			bench_settings.work = argv[++i];
 		} else if (strcmp(argv[i], "--versions") == 0) {
 			versions();
+			return 0;
+		} else if (strcmp(argv[i], "--dump") == 0 && i + 1 < argc) {
+			bench_store_dump(argv[i + 1]);
+			return 0;
+		} else if (strcmp(argv[i], "--sizes") == 0 && i + 1 < argc) {
+			bench_store_sizes(argv[i + 1]);
 			return 0;
 		} else if (strcmp(argv[i], "--help") == 0) {
 			usage(stdout);

@@ -54,8 +54,8 @@ void bench_die(const char *fmt, ...)
 void *bench_alloc(size_t len)
 {
 	size_t whole = (len + HUGE_LEN - 1) & ~(HUGE_LEN - 1);
-	uint8_t *at = mmap(NULL, whole + HUGE_LEN, PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *at = mmap(
+		NULL, whole + HUGE_LEN, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (at == MAP_FAILED)
 		bench_die("no memory for %zu bytes", len);

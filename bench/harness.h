@@ -76,18 +76,18 @@ struct bench_contender {
 	const char *name;
 	bench_pass pass; /* NULL: absent, with the reason */
 	void *arg;
-	uint32_t every;     /* takes part in each every-th round; 0 = each */
-	uint32_t pass_cnt;  /* passes of one sample; 0 = 1 */
-	const char *absent; /* why it takes no part */
-	int unchecked;      /* its result is another one: a decoder alone runs no loop */
+	uint32_t every;            /* takes part in each every-th round; 0 = each */
+	uint32_t pass_cnt;         /* passes of one sample; 0 = 1 */
+	const char *absent;        /* why it takes no part */
+	int unchecked;             /* its result is another one: a decoder alone runs no loop */
 	void (*before)(void *arg); /* before each sample, not timed; may be NULL */
 	void (*after)(void *arg);
 };
 
 struct bench_case {
-	const char *row;  /* "B1" */
-	const char *name; /* "keys 1 M forward" */
-	const char *data; /* what the records are, for the document */
+	const char *row;               /* "B1" */
+	const char *name;              /* "keys 1 M forward" */
+	const char *data;              /* what the records are, for the document */
 	uint64_t record_cnt, byte_cnt; /* of one pass */
 	const char *reference;         /* contender that ratios are taken to */
 };

@@ -103,10 +103,10 @@ int bench_codec_known(const char *name)
 
 	output_of("stoup", help, text);
 	at = strstr(text, "--codec");
-	/* The names stand on the option's own lines, up to the next option. */
+	/* The names stand on the option's own lines, up to the next option; "zstd (default)" is no name. */
 	for (const char *end = at ? strstr(at + 2, " --") : NULL; at && (!end || at < end); at++) {
 		if (strncmp(at, name, len) == 0 && strchr(" ,.)\n", at[len]) && at[len] &&
-			strchr(" ,(", at[-1]))
+			strchr(" ,", at[-1]))
 			return 1;
 	}
 	return 0;
@@ -145,8 +145,8 @@ static void ready_wait(const struct bench_daemon *daemon, int fd)
 		at ? text : "see the log in the work directory");
 }
 
-void bench_daemon_start(struct bench_daemon *daemon, const char *store, uint64_t len,
-	const char *const *options)
+void bench_daemon_start(
+	struct bench_daemon *daemon, const char *store, uint64_t len, const char *const *options)
 {
 	static unsigned count;
 	const char *args[ARG_CAP] = {"--store", store, "--pool", daemon->pool, "--size", NULL,
@@ -217,8 +217,7 @@ struct stoup *bench_attach(const char *pool, const struct stoup_options *opt, co
 	struct stoup_error err = {0};
 	struct stoup *st;
 
-	if (stoup_attach(pool, opt, &st, &err) < 0 ||
-		stoup_series_find(st, series, ret, &err) < 0)
+	if (stoup_attach(pool, opt, &st, &err) < 0 || stoup_series_find(st, series, ret, &err) < 0)
 		bench_die("%s", err.text);
 	return st;
 }

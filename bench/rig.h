@@ -19,10 +19,10 @@
 #include "codec/block.h"
 #include "consumer/stoup.h"
 
-#define BENCH_KEY_0     INT64_C(1700000000000000000)
-#define BENCH_KEY_STEP  INT64_C(1000000) /* 1 ms, as in the published iterations */
+#define BENCH_KEY_0      INT64_C(1700000000000000000)
+#define BENCH_KEY_STEP   INT64_C(1000000) /* 1 ms, as in the published iterations */
 #define BENCH_VOLUME_CAP 16
-#define BENCH_PIECE_LEN (512u << 10)     /* decoded bytes of a private piece: fits the L2 cache */
+#define BENCH_PIECE_LEN  (512u << 10) /* decoded bytes of a private piece: fits the L2 cache */
 
 /* ---- records --------------------------------------------------------------------------------- */
 
@@ -67,8 +67,8 @@ struct bench_daemon {
 
 /* Start stoupd for a store with a pool of `len` bytes and further options (NULL at the end; may be
  * NULL), and wait until it is ready. The backing is memfd: no need of /dev/shm. */
-void bench_daemon_start(struct bench_daemon *daemon, const char *store, uint64_t len,
-	const char *const *options);
+void bench_daemon_start(
+	struct bench_daemon *daemon, const char *store, uint64_t len, const char *const *options);
 void bench_daemon_stop(struct bench_daemon *daemon);
 
 /* A counter of a pool, by its name. */
@@ -106,7 +106,7 @@ void bench_piece_reader_free(struct bench_piece_reader *reader);
 /* Records compressed in pieces of BENCH_PIECE_LEN, kept in memory, decoded piece by piece into one
  * buffer that stays in the cache: the best that a private reader can do. */
 struct bench_pieces {
-	int lz4; /* 0: zstd level 3 */
+	int lz4;             /* 0: zstd level 3 */
 	bench_loop_fn *loop; /* of bench_pieces_pass */
 	uint32_t stride;
 	uint8_t *stored;
@@ -124,7 +124,6 @@ void bench_pieces_free(struct bench_pieces *pieces);
 /* Decode all pieces, run the loop over each. A bench_pass. */
 uint64_t bench_pieces_pass(void *pieces);
 
-
 /* Decode all pieces with a reader that the caller made and filled. */
 void bench_pieces_walk(const struct bench_pieces *pieces, const struct bench_piece_reader *reader);
 
@@ -133,11 +132,11 @@ struct bench_blocks {
 	struct bench_block {
 		const uint8_t *stored;
 		uint32_t stored_len, raw_len, codec, transform;
-	} *blocks;
+	} * blocks;
 	void *files[BENCH_VOLUME_CAP]; /* their bytes */
 	size_t file_lens[BENCH_VOLUME_CAP];
 	size_t cnt, file_cnt;
-	uint64_t raw_len, stored_len, file_len;
+	uint64_t raw_len, stored_len, file_len, record_cnt;
 	uint8_t *buffer;
 	void *scratch;
 };
@@ -147,5 +146,9 @@ void bench_blocks_free(struct bench_blocks *blocks);
 
 /* Decode every block into one buffer: the decoder alone. A bench_pass (the decoded length). */
 uint64_t bench_blocks_pass(void *blocks);
+
+/* For B12: write all decoded blocks to stdout; or their sizes as JSON. */
+void bench_store_dump(const char *store);
+void bench_store_sizes(const char *store);
 
 #endif

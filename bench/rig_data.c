@@ -97,8 +97,10 @@ struct bench_records bench_records_make(enum bench_kind kind, uint64_t cnt)
 
 const struct stoup_schema *bench_schema_of(enum bench_kind kind)
 {
-	static const struct stoup_field field = {
-		.name = "ts", .cnt = 1, .type = STOUP_TYPE_I64, .flags = STOUP_FIELD_TIME | STOUP_FIELD_KEY};
+	static const struct stoup_field field = {.name = "ts",
+		.cnt = 1,
+		.type = STOUP_TYPE_I64,
+		.flags = STOUP_FIELD_TIME | STOUP_FIELD_KEY};
 	static struct stoup_schema keys = {
 		.name = "bench-key", .stride = 8, .align = 8, .field_cnt = 1, .fields = &field};
 
@@ -146,14 +148,13 @@ void bench_store_make(const char *path, const char *series, const char *codec, u
 
 /* ---- private pieces -------------------------------------------------------------------------- */
 
-static size_t piece_encode(const struct bench_pieces *p, const uint8_t *src, size_t len,
-	uint8_t *dst, size_t cap)
+static size_t piece_encode(
+	const struct bench_pieces *p, const uint8_t *src, size_t len, uint8_t *dst, size_t cap)
 {
 	size_t n;
 
 	if (p->lz4) {
-		int out = LZ4_compress_default(
-			(const char *)src, (char *)dst, (int)len, (int)cap);
+		int out = LZ4_compress_default((const char *)src, (char *)dst, (int)len, (int)cap);
 
 		return out > 0 ? (size_t)out : 0;
 	}
@@ -161,8 +162,8 @@ static size_t piece_encode(const struct bench_pieces *p, const uint8_t *src, siz
 	return ZSTD_isError(n) ? 0 : n;
 }
 
-void bench_pieces_make(struct bench_pieces *p, const struct bench_records *records, int lz4,
-	bench_loop_fn *loop)
+void bench_pieces_make(
+	struct bench_pieces *p, const struct bench_records *records, int lz4, bench_loop_fn *loop)
 {
 	size_t piece_len, bound, at = 0;
 
@@ -183,8 +184,8 @@ void bench_pieces_make(struct bench_pieces *p, const struct bench_records *recor
 	bench_piece_reader_make(p->reader);
 	for (size_t i = 0; i < p->cnt; i++) {
 		size_t len = i + 1 < p->cnt ? piece_len : p->last_len;
-		size_t n = piece_encode(
-			p, records->bytes + i * piece_len, len, p->stored + at, bound);
+		size_t n =
+			piece_encode(p, records->bytes + i * piece_len, len, p->stored + at, bound);
 
 		if (n == 0)
 			bench_die("compressing a piece failed");
@@ -226,8 +227,8 @@ void bench_pieces_walk(const struct bench_pieces *p, const struct bench_piece_re
 		size_t src_len = p->off[i + 1] - p->off[i];
 
 		if (p->lz4)
-			got = (size_t)LZ4_decompress_safe((const char *)src,
-				(char *)reader->buffer, (int)src_len, (int)BENCH_PIECE_LEN);
+			got = (size_t)LZ4_decompress_safe((const char *)src, (char *)reader->buffer,
+				(int)src_len, (int)BENCH_PIECE_LEN);
 		else
 			got = ZSTD_decompressDCtx(
 				reader->context, reader->buffer, BENCH_PIECE_LEN, src, src_len);
@@ -277,6 +278,8 @@ static void volume_read(struct bench_blocks *b, const struct stoup_store_volume 
 	b->files[b->file_cnt] = bytes;
 	b->file_lens[b->file_cnt++] = file_len;
 	b->file_len += file_len;
+	for (uint32_t i = 0; i < index->series_cnt; i++)
+		b->record_cnt += index->series[i].record_cnt;
 	b->blocks = realloc(b->blocks, (b->cnt + index->block_cnt) * sizeof(*b->blocks));
 	if (!b->blocks)
 		bench_die("no memory for blocks");
@@ -314,18 +317,60 @@ void bench_blocks_free(struct bench_blocks *b)
 	free(b->blocks);
 }
 
+/* Decode one block into the buffer. */
+static void block_decode(const struct bench_blocks *b, size_t i)
+{
+	const struct bench_block *block = &b->blocks[i];
+
+	if (stoup_block_decode(block->codec, block->transform, block->stored, block->stored_len,
+		    b->buffer, block->raw_len, b->scratch) < 0)
+		bench_die("block %zu does not decode", i);
+}
+
 uint64_t bench_blocks_pass(void *arg)
 {
 	const struct bench_blocks *b = arg;
 	uint64_t len = 0;
 
 	for (size_t i = 0; i < b->cnt; i++) {
-		const struct bench_block *block = &b->blocks[i];
-
-		if (stoup_block_decode(block->codec, block->transform, block->stored,
-			    block->stored_len, b->buffer, block->raw_len, b->scratch) < 0)
-			bench_die("block %zu does not decode", i);
-		len += block->raw_len;
+		block_decode(b, i);
+		len += b->blocks[i].raw_len;
 	}
 	return len;
+}
+
+void bench_store_dump(const char *path)
+{
+	struct bench_blocks blocks;
+
+	bench_blocks_read(&blocks, path);
+	for (size_t i = 0; i < blocks.cnt; i++) {
+		block_decode(&blocks, i);
+		if (fwrite(blocks.buffer, 1, blocks.blocks[i].raw_len, stdout) !=
+			blocks.blocks[i].raw_len)
+			bench_die("standard output: %s", strerror(errno));
+	}
+	bench_blocks_free(&blocks);
+}
+
+void bench_store_sizes(const char *path)
+{
+	size_t cap = ZSTD_compressBound(STOUP_BLOCK_RAW_CAP), packed = 0;
+	void *dst = bench_alloc(cap);
+	struct bench_blocks blocks;
+
+	bench_blocks_read(&blocks, path);
+	for (size_t i = 0; i < blocks.cnt; i++) {
+		size_t n;
+
+		block_decode(&blocks, i);
+		n = ZSTD_compress(dst, cap, blocks.buffer, blocks.blocks[i].raw_len, PRIVATE_LEVEL);
+		if (ZSTD_isError(n))
+			bench_die("zstd: %s", ZSTD_getErrorName(n));
+		packed += n;
+	}
+	printf("{\"records\":%llu,\"raw_bytes\":%llu,\"zstd3_bytes\":%zu}\n",
+		(unsigned long long)blocks.record_cnt, (unsigned long long)blocks.raw_len, packed);
+	bench_blocks_free(&blocks);
+	bench_free(dst, cap);
 }
