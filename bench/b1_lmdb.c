@@ -7,6 +7,7 @@
 #ifdef STOUP_BENCH_LMDB
 
 #include <lmdb.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -94,7 +95,12 @@ void bench_lmdb_close(struct bench_peer *peer)
 
 const char *bench_lmdb_version(void)
 {
-	return mdb_version(NULL, NULL, NULL);
+	static char text[32];
+	int major, minor, patch;
+
+	mdb_version(&major, &minor, &patch);
+	snprintf(text, sizeof(text), "%d.%d.%d", major, minor, patch);
+	return text;
 }
 
 #else

@@ -53,6 +53,30 @@ static uint64_t proc_kib(const char *path, const char *name)
 	return sum;
 }
 
+/* Proportional share of memfd and POSIX objects: of a daemon its pool, without program, heap and staging. */
+static uint64_t objects_kib(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	unsigned long long value;
+	uint64_t sum = 0;
+	int shared = 0;
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		char *colon = strchr(line, ':');
+
+		/* "7f00-7f10 rw-s ..." begins a mapping; the lines below it begin with a name. */
+		if (strchr("0123456789abcdef", line[0]))
+			shared = strstr(line, "memfd:") || strstr(line, "/dev/shm/");
+		else if (shared && colon && strncmp(line, "Pss:", 4) == 0 &&
+			 sscanf(colon + 1, " %llu kB", &value) == 1)
+			sum += value;
+	}
+	if (file)
+		fclose(file);
+	return sum;
+}
+
 struct bench_memory bench_memory_of(pid_t pid)
 {
 	struct bench_memory m;
@@ -61,6 +85,8 @@ struct bench_memory bench_memory_of(pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", (int)pid);
 	m.pss = proc_kib(path, "Pss:");
 	m.private = proc_kib(path, "Private_");
+	snprintf(path, sizeof(path), "/proc/%d/smaps", (int)pid);
+	m.objects = objects_kib(path);
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	m.pte = proc_kib(path, "VmPTE:");
 	return m;

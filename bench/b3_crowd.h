@@ -13,8 +13,9 @@
 
 #define BENCH_CROWD_CAP 64u
 
-struct bench_memory { /* KiB, from smaps_rollup and status */
+struct bench_memory { /* KiB, from smaps and status */
 	uint64_t pss, private, pte;
+	uint64_t objects; /* the part of pss that is of shared-memory objects */
 };
 
 struct bench_crowd {

@@ -103,7 +103,7 @@ static void report(const char *label, struct bench_crowd *crowd, const struct be
 		values[cnt++] =
 			(struct bench_value){"daemon_pss_mib", mib(crowd->daemon_memory.pss)};
 		values[cnt++] = (struct bench_value){
-			"daemon_private_mib", mib(crowd->daemon_memory.private)};
+			"daemon_pool_pss_mib", mib(crowd->daemon_memory.objects)};
 		values[cnt++] = (struct bench_value){"pool_mib", (double)pool_len / 1048576};
 		values[cnt++] = (struct bench_value){
 			"decodes_per_block", (double)loads / (double)block_cnt};

@@ -19,7 +19,8 @@
 
 #define SERIES    "BENCH/ONE/keys"
 #define OP_CNT    200000u
-#define SETTLE_US 300 /* until the other process is at work, or asleep */
+#define OTHER_CNT 1000u /* operations of a round of the other process */
+#define SETTLE_US 300   /* until the other process is at work, or asleep */
 
 enum other {
 	OTHER_ASLEEP,
@@ -44,6 +45,8 @@ struct lease {
 	struct stoup_grip grip;
 	enum other other; /* while it is timed */
 	uint64_t op_cnt;
+	/* how much the other did beside it: rounds of OTHER_CNT operations */
+	uint64_t other_before, other_rounds, own_cnt;
 };
 
 static void lease_make(struct lease *lease, const char *pool)
@@ -108,9 +111,9 @@ _Noreturn static void other_run(const char *pool)
 	lease_make(&lease, pool);
 	while ((what = atomic_load(&shared->other)) != OTHER_ENDS) {
 		if (what == OTHER_LEASES)
-			lease_ops(&lease, 1000);
+			lease_ops(&lease, OTHER_CNT);
 		else if (what == OTHER_COUNTS)
-			counter_ops(1000);
+			counter_ops(OTHER_CNT);
 		else
 			usleep(100);
 		atomic_fetch_add(&shared->other_cnt, 1);
@@ -121,22 +124,35 @@ _Noreturn static void other_run(const char *pool)
 /* Let the other process do what belongs to the contender, and wait until it does. */
 static void other_set(void *arg)
 {
-	const struct lease *lease = arg;
+	struct lease *lease = arg;
 	uint64_t seen;
 
 	atomic_store(&shared->other, lease->other);
 	seen = atomic_load(&shared->other_cnt);
 	while (atomic_load(&shared->other_cnt) < seen + 2)
 		usleep(SETTLE_US);
+	lease->other_before = atomic_load(&shared->other_cnt);
 }
 
 static void other_rest(void *arg)
 {
-	(void)arg;
+	struct lease *lease = arg;
+
+	lease->other_rounds += atomic_load(&shared->other_cnt) - lease->other_before;
+	lease->own_cnt += lease->op_cnt;
 	atomic_store(&shared->other, OTHER_ASLEEP);
 }
 
 /* ---- the row --------------------------------------------------------------------------------- */
+
+/* Was the other process at work? Its operations for each of ours. */
+static void report_other(const char *name, const struct lease *lease)
+{
+	const struct bench_value value = {"its operations / ours",
+		(double)(lease->other_rounds * OTHER_CNT) / (double)lease->own_cnt};
+
+	bench_values("B4", name, &value, 1);
+}
 
 static void run(const struct bench_daemon *daemon)
 {
@@ -166,6 +182,8 @@ static void run(const struct bench_daemon *daemon)
 		contenders[i].after = other_rest;
 	}
 	bench_interleave(&what, contenders, 4, bench_rounds());
+	report_other(contenders[1].name, &second);
+	report_other(contenders[3].name, &count_second);
 }
 
 void bench_b4_lease(void)

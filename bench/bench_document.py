@@ -136,9 +136,8 @@ def row_text(name, results, plots):
         parts.append(value_tables(row["values"]) if row["values"] else "")
     parts.append(published(name))
     if row:
-        parts += [f"- {note}" for note in row["notes"]]
-        parts.append("" if not row["notes"] else "\n")
-    return "\n".join(part.rstrip("\n") + "\n" if part else "" for part in parts).rstrip("\n") + "\n"
+        parts.append("\n".join(f"- {note}" for note in row["notes"]))
+    return "\n".join(part.rstrip("\n") + "\n" for part in parts if part)
 
 
 def write(results, path):

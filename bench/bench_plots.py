@@ -12,6 +12,7 @@ set title "{title}" noenhanced
 set border 3 lc rgb "#888888"
 set tics nomirror
 set grid {grid} lc rgb "#dddddd"
+set format x "%g"
 """
 COLORS = ["#1f6feb", "#d1495b", "#2e933c", "#e29578", "#6a4c93", "#8d99ae", "#00798c"]
 
@@ -27,9 +28,9 @@ def color(name):
 
 def bars(title, unit, values):
     """Horizontal bars, the first on top: [(name, value)]."""
-    lines = [STYLE.format(width=760, height=90 + 30 * len(values), path="{path}", title=title, grid="x"),
+    lines = [STYLE.format(width=860, height=90 + 30 * len(values), path="{path}", title=title, grid="x"),
              f"set xlabel {quoted(unit)} noenhanced\nset yrange [-0.6:{len(values) - 0.4}]\nset xrange [0:*]\n",
-             "set lmargin 34\nset style fill solid 0.9 noborder\nunset key\n",
+             "set lmargin 36\nset rmargin 4\nset style fill solid 0.9 noborder\nunset key\n",
              "set ytics (" + ", ".join(f"{quoted(name)} {len(values) - 1 - i}" for i, (name, _) in enumerate(values)) +
              ") noenhanced\n",
              "$data << EOD\n" + "".join(f"{len(values) - 1 - i} {value:.6g} {color(name)}\n"

@@ -11,6 +11,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -138,10 +139,11 @@ def rounded(value):
 
 
 def write_json(path, results):
-    """One line for each case: a file that can be read and compared."""
+    """Lists of samples on one line each: a file that can be read and compared."""
+    text = json.dumps(results, indent=1)
+    text = re.sub(r"\[\s+([-+.,\w\s]*?)\s+\]", lambda found: "[" + " ".join(found.group(1).split()) + "]", text)
     with open(path, "w", encoding="utf-8") as out:
-        json.dump(rounded(results), out, indent=1, sort_keys=False)
-        out.write("\n")
+        out.write(text + "\n")
 
 
 def show(results):
@@ -165,6 +167,7 @@ def measure(args):
     results["rows"], results["seconds"] = run_rows(args, names)
     results["duration_s"] = round(time.monotonic() - began)
     results["rows"] = {name: results["rows"][name] for name in bench_rows.QUESTIONS if name in results["rows"]}
+    results = rounded(results)  # what is judged and shown is what the file says
     results["verdicts"] = bench_rows.verdicts(results, bench_rows.reasons_read(REASONS))
     return results
 

@@ -170,7 +170,8 @@ static void show_text(const struct stoup_bench *b)
 	else
 		printf("%-26s not measured: %s\n", "private decoding", b->decode_err.text);
 	printf("\nwarm scan / private copy   %.3f (median of the pairs)\n", b->warm_ratio);
-	printf("missed by the first scan   %.0f %% of its segments\n", b->missed_part * 100);
+	printf("waited for, first scan     %.0f %% of the segments (others: there, or read ahead)\n",
+		b->waited_part * 100);
 	show_latency("a lone miss", b->miss);
 	if (b->miss.cnt == 0)
 		printf("%-26s not measured: a running pool is not emptied for it\n", "a lone miss");
@@ -207,7 +208,7 @@ static void show_json(const struct stoup_bench *b)
 	       ",\n  \"bytes\": %" PRIu64 ",\n  \"series_bytes\": %" PRIu64 ",\n",
 		b->store ? "true" : "false", b->record_cnt, b->stride, b->len, b->series_len);
 	json_rate("first_scan", b, b->first);
-	printf("  \"first_scan_missed\": %.4f,\n", b->missed_part);
+	printf("  \"first_scan_waited\": %.4f,\n", b->waited_part);
 	json_rate("warm_scan", b, b->warm);
 	json_rate("private_copy", b, b->array);
 	json_rate("memcpy", b, b->copy);

@@ -218,7 +218,7 @@ static int first_scan(struct stoup_bench *b, uint64_t *ret_ns, struct stoup_erro
 		b->series_len = series.record_cnt * series.schema->stride;
 		b->record_cnt = pass.record_cnt;
 		b->len = pass.len;
-		b->missed_part =
+		b->waited_part =
 			(double)stats.miss_cnt / (double)(stats.miss_cnt + stats.hit_cnt
 								  ? stats.miss_cnt + stats.hit_cnt
 								  : 1);

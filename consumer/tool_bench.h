@@ -45,7 +45,7 @@ struct stoup_bench {
 	/* results */
 	char name[512]; /* of the series */
 	uint64_t record_cnt, len, series_len, stride;
-	double missed_part; /* of the first scan's segments */
+	double waited_part; /* of the first scan's segments; the others were there or read ahead */
 	struct stoup_bench_rate first, warm, copy, array;
 	double warm_ratio; /* warm / private array, median of the pairs */
 	struct stoup_bench_latency attach, miss;
