@@ -17,10 +17,11 @@
 #include "bench/rig.h"
 #include "consumer/cursor.h"
 
-#define SERIES    "BENCH/ONE/keys"
-#define OP_CNT    200000u
-#define OTHER_CNT 1000u /* operations of a round of the other process */
-#define SETTLE_US 300   /* until the other process is at work, or asleep */
+#define CONTENDER_CNT 5
+#define SERIES        "BENCH/ONE/keys"
+#define OP_CNT        200000u
+#define OTHER_CNT     1000u /* operations of a round of the other process */
+#define SETTLE_US     300   /* until the other process is at work, or asleep */
 
 enum other {
 	OTHER_ASLEEP,
@@ -34,6 +35,8 @@ struct shared { /* one page of both processes */
 	uint8_t pad[120];
 	_Atomic int other;
 	_Atomic uint64_t other_cnt;
+	uint8_t pad2[112];
+	_Atomic uint64_t own; /* of this process alone */
 };
 
 static struct shared *shared;
@@ -83,6 +86,20 @@ static void counter_ops(uint64_t cnt)
 		atomic_fetch_add_explicit(&shared->counter, 1, memory_order_acquire);
 		atomic_fetch_sub_explicit(&shared->counter, 1, memory_order_release);
 	}
+}
+
+/* The floor: what the protocol asks of the processor, without the library around it: two exchanges on a
+ * line of one's own, and a load. */
+static uint64_t exchange_pass(void *arg)
+{
+	const struct lease *lease = arg;
+
+	for (uint64_t i = 0; i < lease->op_cnt; i++) {
+		atomic_exchange_explicit(&shared->own, i, memory_order_seq_cst);
+		(void)atomic_load_explicit(&shared->counter, memory_order_seq_cst);
+		atomic_exchange_explicit(&shared->own, 0, memory_order_seq_cst);
+	}
+	return 1;
 }
 
 static uint64_t lease_pass(void *arg)
@@ -156,15 +173,16 @@ static void report_other(const char *name, const struct lease *lease)
 
 static void run(const struct bench_daemon *daemon)
 {
-	static struct lease alone, second, count_alone, count_second;
+	static struct lease alone, second, count_alone, count_second, bare;
 	uint64_t cnt = bench_scale(OP_CNT, 20000);
-	struct bench_contender contenders[4] = {
+	struct bench_contender contenders[CONTENDER_CNT] = {
 		{.name = "lease, alone", .pass = lease_pass, .arg = &alone},
 		{.name = "lease, second process on the block", .pass = lease_pass, .arg = &second},
 		{.name = "shared counter, alone", .pass = counter_pass, .arg = &count_alone},
 		{.name = "shared counter, second process",
 			.pass = counter_pass,
 			.arg = &count_second},
+		{.name = "two bare exchanges, own line", .pass = exchange_pass, .arg = &bare},
 	};
 	struct bench_case what = {.row = "B4",
 		.name = "acquire and release",
@@ -174,14 +192,14 @@ static void run(const struct bench_daemon *daemon)
 
 	lease_make(&alone, daemon->pool);
 	alone.op_cnt = cnt;
-	second = count_alone = count_second = alone;
+	second = count_alone = count_second = bare = alone;
 	second.other = OTHER_LEASES;
 	count_second.other = OTHER_COUNTS;
-	for (size_t i = 0; i < 4; i++) {
+	for (size_t i = 0; i < CONTENDER_CNT; i++) {
 		contenders[i].before = other_set;
 		contenders[i].after = other_rest;
 	}
-	bench_interleave(&what, contenders, 4, bench_rounds());
+	bench_interleave(&what, contenders, CONTENDER_CNT, bench_rounds());
 	report_other(contenders[1].name, &second);
 	report_other(contenders[3].name, &count_second);
 }

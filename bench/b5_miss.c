@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "bench/b5_wake.h"
 #include "bench/harness.h"
 #include "bench/rig.h"
 #include "producer/store.h"
@@ -153,6 +154,7 @@ void bench_b5_miss(void)
 	if (stoup_store_open(bench_path("b5.store"), &row.store, &err) < 0)
 		bench_die("%s", err.text);
 	row.buffer = bench_alloc(BLOCK_LEN);
+	bench_wake_floor(REST_US);
 	run(&row, &asleep);
 	run(&row, &half);
 	if (bench_daemon_option_known("--spin"))
