@@ -17,7 +17,8 @@
 #include "bench/rig.h"
 
 #define CONTENDER_CAP 8
-#define SLOW_ROUNDS   8u /* contenders of the slow kind take part in each eighth round */
+#define ROUNDS        101u /* the ratio that is asked for is some percent: more pairs than the least */
+#define SLOW_ROUNDS   20u /* contenders of the slow kind take part in each of so many rounds */
 #define SERIES        "BENCH/ONE/records"
 
 /* One size of one kind of records. */
@@ -229,7 +230,8 @@ static void run_case(const struct size_case *c)
 	stand_peers(&s, c);
 	stand_scans(&s, c, loop);
 	stand_contenders(&s, c);
-	bench_interleave(&what, s.contenders, s.cnt, bench_rounds());
+	bench_interleave(
+		&what, s.contenders, s.cnt, (uint32_t)bench_scale(ROUNDS, BENCH_QUICK_CNT));
 	stand_end(&s, c);
 }
 

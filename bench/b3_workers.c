@@ -16,7 +16,7 @@
 #include "bench/rig.h"
 
 #define SERIES      "BENCH/ONE/mbo"
-#define STAGGER_CNT 8u     /* workers over a quarter's pool */
+#define POOL_MIN    (8u << 20)
 #define STAGGER_US  50000u /* between two of them: all overlap */
 #define FURTHER_CNT 41u    /* further workers, one after the other */
 #define WINDOW_LOG  21     /* of zstd: what its level 3 takes for large inputs */
@@ -65,6 +65,19 @@ static void make_data(void)
 	bench_blocks_free(&blocks);
 }
 
+/* ---- pools ------------------------------------------------------------------------------------- */
+
+struct pool {
+	struct bench_daemon daemon;
+	uint64_t objects_kib; /* its shared objects as announced: data, control, catalogs */
+};
+
+static void pool_start(struct pool *pool, uint64_t len)
+{
+	bench_daemon_start(&pool->daemon, store, len, NULL);
+	pool->objects_kib = bench_memory_of(pool->daemon.pid).objects;
+}
+
 /* ---- one crowd ------------------------------------------------------------------------------- */
 
 static int cmp_u64(const void *a, const void *b)
@@ -80,8 +93,7 @@ static double mib(uint64_t kib)
 }
 
 /* The numbers of one crowd; those of the pool where there is one. */
-static void report(const char *label, struct bench_crowd *crowd, const struct bench_daemon *daemon,
-	uint64_t pool_len, uint64_t loads)
+static void report(const char *label, struct bench_crowd *crowd, const struct pool *pool)
 {
 	struct bench_value values[16];
 	size_t cnt = 0;
@@ -99,14 +111,14 @@ static void report(const char *label, struct bench_crowd *crowd, const struct be
 	values[cnt++] =
 		(struct bench_value){"first_ms_max", (double)crowd->first_ns[crowd->cnt - 1] / 1e6};
 	values[cnt++] = (struct bench_value){"raw_mib", (double)raw_len / 1048576};
-	if (daemon) {
+	if (pool) {
 		values[cnt++] =
 			(struct bench_value){"daemon_pss_mib", mib(crowd->daemon_memory.pss)};
 		values[cnt++] = (struct bench_value){
 			"daemon_pool_pss_mib", mib(crowd->daemon_memory.objects)};
-		values[cnt++] = (struct bench_value){"pool_mib", (double)pool_len / 1048576};
-		values[cnt++] = (struct bench_value){
-			"decodes_per_block", (double)loads / (double)block_cnt};
+		values[cnt++] = (struct bench_value){"pool_mib", mib(pool->objects_kib)};
+		values[cnt++] = (struct bench_value){"decodes_per_block",
+			(double)bench_counter(pool->daemon.pool, "loads") / (double)block_cnt};
 	}
 	snprintf(name, sizeof(name), "%s, %u worker%s", label, crowd->cnt,
 		crowd->cnt > 1 ? "s" : "");
@@ -130,47 +142,48 @@ static void run_private(const char *label, const char *mode, const char *path, u
 
 	bench_crowd_run(&crowd);
 	check_result(&crowd);
-	report(label, &crowd, NULL, 0, 0);
+	report(label, &crowd, NULL);
 }
 
 static void run_pool(const char *label, uint32_t cnt, uint64_t pool_len, uint32_t apart_us)
 {
-	struct bench_daemon daemon = {0};
+	struct pool pool;
 	struct bench_crowd crowd = {
 		.mode = "pool", .series = SERIES, .cnt = cnt, .apart_us = apart_us};
 
-	bench_daemon_start(&daemon, store, pool_len, NULL);
-	crowd.path = daemon.pool;
-	crowd.daemon = daemon.pid;
+	pool_start(&pool, pool_len);
+	crowd.path = pool.daemon.pool;
+	crowd.daemon = pool.daemon.pid;
 	bench_crowd_run(&crowd);
 	check_result(&crowd);
-	report(label, &crowd, &daemon, pool_len, bench_counter(daemon.pool, "loads"));
-	bench_daemon_stop(&daemon);
+	report(label, &crowd, &pool);
+	bench_daemon_stop(&pool.daemon);
 }
 
 /* A pool that others have filled, and one more worker at a time: exec to first record. */
 static void run_further(uint64_t pool_len)
 {
 	uint64_t samples[FURTHER_CNT];
-	struct bench_daemon daemon = {0};
 	struct bench_crowd crowd = {.mode = "pool", .series = SERIES, .cnt = 1};
+	struct pool pool;
 	uint32_t cnt = (uint32_t)bench_scale(FURTHER_CNT, 5);
 
-	bench_daemon_start(&daemon, store, pool_len, NULL);
-	crowd.path = daemon.pool;
-	crowd.daemon = daemon.pid;
+	pool_start(&pool, pool_len);
+	crowd.path = pool.daemon.pool;
+	crowd.daemon = pool.daemon.pid;
 	bench_crowd_run(&crowd);
 	for (uint32_t i = 0; i < cnt; i++) {
 		bench_crowd_run(&crowd);
 		samples[i] = crowd.first_ns[0];
 	}
 	bench_latency("B3", "a further worker: exec to first record", samples, cnt);
-	bench_daemon_stop(&daemon);
+	bench_daemon_stop(&pool.daemon);
 }
 
 void bench_b3_workers(void)
 {
 	static const uint32_t counts[] = {1, 2, 4, 8, 16, 32, 64};
+	static const uint32_t staggered[] = {2, 8, 32};
 	size_t count_cnt = bench_settings.quick ? 2 : sizeof(counts) / sizeof(counts[0]);
 	uint64_t pool_len, fits;
 
@@ -184,13 +197,16 @@ void bench_b3_workers(void)
 		if (counts[i] <= fits)
 			run_private("private zstd -3, resident", "resident", packed, counts[i]);
 	}
-	run_pool("stoup, pool of a quarter, staggered", bench_settings.quick ? 2 : STAGGER_CNT,
-		raw_len / 4 < (8u << 20) ? 8u << 20 : raw_len / 4, STAGGER_US);
+	for (size_t i = 0;
+		i < (bench_settings.quick ? 1 : sizeof(staggered) / sizeof(staggered[0])); i++)
+		run_pool("stoup, pool of a quarter, staggered", staggered[i],
+			raw_len / 4 < POOL_MIN ? POOL_MIN : raw_len / 4, STAGGER_US);
 	run_further(pool_len);
 	bench_note("B3",
 		"%.3g M simulated orders, %.3g MiB decoded, %llu blocks. One run of each size: memory and "
 		"decodes do not spread, times are only shown. The machine's free memory holds %llu resident "
-		"copies; more are left out.",
+		"copies; more are left out. `pool` is all of its shared memory as announced: data, control, "
+		"catalogs.",
 		(double)record_cnt / 1e6, (double)raw_len / 1048576, (unsigned long long)block_cnt,
 		(unsigned long long)fits);
 	bench_remove(store);

@@ -89,7 +89,8 @@ def case_table(case):
         rows.append([name, significant(rate), significant(time["median"] / case["records"]), gbs,
                      f"{ratio['median']:.3f} ({spread})" if name != case["reference"] else "1",
                      f"{ratio['count']} x {case['passes'][name]}"])
-    title = f"**{case['case']}** ({case['records']:,} {'operations' if not case['bytes'] else 'records'}: {case['data']})"
+    unit = "records" if case["bytes"] else "operations"
+    title = f"**{case['case']}** ({case['records']:,} {unit}: {case['data']})"
     return title + "\n\n" + table(["", "M/s", "ns each", "GB/s", f"rate / {case['reference']}", "samples x passes"],
                                   rows)
 
@@ -148,6 +149,10 @@ def write(results, path):
     parts = [HEAD.format(pairs=stats.PAIRS)]
     if results["quick"]:
         parts.append("**This is a smoke run: small data, few samples. Its numbers say nothing.**\n")
+    void = bench_rows.data_void(results["rows"]["B12"]) if "B12" in results["rows"] else None
+    if void is not None and abs(void - 1) > bench_rows.DATA_VOID:
+        parts.append(f"**Void: the simulated data take {void:.2f} times the bytes of real ones under zstd 3, and every "
+                     "row that uses them says nothing.**\n")
     parts += [summary(results), machine(results)]
     parts += [row_text(name, results, plots) for name in bench_rows.QUESTIONS]
     with open(path, "w", encoding="utf-8") as out:

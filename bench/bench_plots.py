@@ -99,7 +99,8 @@ def of_ingest(row):
 
 
 def of_leases(row):
-    values = [(name, stats.times(case, name)["median"] / case["records"]) for case in row["cases"] for name in case["ns"]]
+    values = [(name, stats.times(case, name)["median"] / case["records"])
+              for case in row["cases"] for name in case["ns"]]
     return [("cost", bars("Acquire and release", "ns", values))] if values else []
 
 

@@ -39,11 +39,12 @@ t.run([t.STOUP, "ingest", "--quiet", "--store", store, "--block", "64K", dbn])
 # ---- a store: a daemon of its own --------------------------------------------------------------------------
 found = bench("--json", store + "/")
 check_shape(found, "store")
-t.equal((found["series"], found["records"], found["record_bytes"]), (t.name_of("BIG"), 30_000, 56), "the largest series")
+t.equal((found["series"], found["records"], found["record_bytes"]), (t.name_of("BIG"), 30_000, 56),
+        "the largest series")
 t.equal((found["bytes"], found["series_bytes"]), (30_000 * 56, 30_000 * 56), "all of it")
 t.equal(found["own_daemon"], True, "a store gets a daemon of its own")
 t.true(found["first_scan_waited"] > 0, f"the first scan finds an empty pool: {found['first_scan_waited']}")
-t.true(found["private_decode"]["bytes"] >= 30_000 * 56, f"private decoding covers the series: {found['private_decode']}")
+t.true(found["private_decode"]["bytes"] >= 30_000 * 56, f"private decoding: {found['private_decode']}")
 t.true(found["lone_miss"]["count"] >= 20, f"lone misses: {found['lone_miss']}")
 t.true(not [name for name in t.shm_names("bench") if name], "nothing is left in /dev/shm")
 

@@ -90,6 +90,19 @@ subprocess.run([sys.executable, "-B", suite, "--document", os.path.join(out, "be
 with open(again, encoding="utf-8") as source:
     t.true(source.read() == text, f"the document made anew of the same JSON is the same: {again}")
 
+# ---- the document of the project is the one that its JSON makes (plots are there where gnuplot was) --------
+kept = os.path.join(SOURCE, "bench", "results", "benchmarks.json")
+if os.path.exists(kept):
+    subprocess.run([sys.executable, "-B", suite, "--document", kept, "--doc", again], check=True, capture_output=True)
+    texts = []
+    for path in (again, os.path.join(SOURCE, "docs", "benchmarks.md")):
+        with open(path, encoding="utf-8") as source:
+            texts.append([line for line in source if line.strip() and not line.startswith("![")])
+    t.true(texts[0] == texts[1], "docs/benchmarks.md is not what bench/results/benchmarks.json and bench/reasons.txt "
+                                 "make: run bench/run.sh --document")
+    with open(kept, encoding="utf-8") as source:
+        t.true(not json.load(source)["quick"], "docs/benchmarks.md is of a full run")
+
 # ---- a miss without a reason is shown as a defect, one with a reason shows it -------------------------------
 sys.path.insert(0, os.path.join(SOURCE, "bench"))
 import bench_rows  # noqa: E402
