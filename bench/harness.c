@@ -255,8 +255,7 @@ void bench_interleave(const struct bench_case *what, const struct bench_contende
 		compare(what, contenders, i, result, &expected, &expected_idx);
 	}
 	for (uint32_t r = 0; r < rounds; r++) {
-		for (size_t k = 0; k < cnt; k++) {
-			size_t i = r % 2 ? cnt - 1 - k : k;
+		for (size_t i = 0; i < cnt; i++) {
 			const struct bench_contender *c = &contenders[i];
 
 			if (!c->pass || (c->every && r % c->every))

@@ -93,8 +93,9 @@ struct bench_case {
 };
 
 /* Run all contenders `rounds` times in turn after one warm-up pass each, and print the case. The
- * order within a round alternates forward and backward, so that no contender always has the caches
- * of the same one before it. */
+ * order is the same in each round: between two samples of a contender all the others run, so that
+ * nobody finds more of its own bytes in the caches than the others do. (An order that turns round
+ * lets the first and the last one follow themselves, which is worth some percent.) */
 void bench_interleave(const struct bench_case *what, const struct bench_contender *contenders,
 	size_t cnt, uint32_t rounds);
 

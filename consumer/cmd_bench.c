@@ -20,8 +20,8 @@
 static const char usage[] =
 	"usage: stoup bench [options] STORE|POOL\n"
 	"Measure scans of a series on this machine, in about ten seconds: first scan, warm scans in turn\n"
-	"with the same loop over a private copy and with memcpy of the same bytes, private decoding, a lone\n"
-	"miss, attaching, and the memory of a worker. Let nothing else run meanwhile.\n"
+	"with the same loop over a private copy, memcpy of the same bytes, private decoding, a lone miss,\n"
+	"attaching, and the memory of a worker. Let nothing else run meanwhile.\n"
 	"\n"
 	"A STORE (a directory; a name without a slash is a pool first) gets a daemon of its own, with an\n"
 	"empty pool; a running POOL is measured as it is found.\n"

@@ -247,70 +247,73 @@ static int measure_first(struct stoup_bench *b, struct stoup_error *err)
 /* ---- warm, in turn --------------------------------------------------------------------------- */
 
 struct samples {
-	uint64_t warm[STOUP_BENCH_PAIR_CAP], copy[STOUP_BENCH_PAIR_CAP],
-		array[STOUP_BENCH_PAIR_CAP];
+	uint64_t warm[STOUP_BENCH_PAIR_CAP], array[STOUP_BENCH_PAIR_CAP],
+		copy[STOUP_BENCH_PAIR_CAP];
 	double ratio[STOUP_BENCH_PAIR_CAP];
-	uint32_t cnt;
+	uint32_t pair_cnt, copy_cnt;
 };
 
-/* One round; the order changes with each, so that nobody always comes after the same one. */
-static int warm_round(
+/* One pair. Always in this order: each then finds as little of its own bytes in the caches as the other. */
+static int warm_pair(
 	struct stoup_bench *b, struct pass *pass, struct samples *s, struct stoup_error *err)
 {
-	uint32_t i = s->cnt;
+	uint64_t began = now_ns(), sum = sum_words(b->copy_base, b->len);
+	uint32_t i = s->pair_cnt;
+	int rc;
+
+	s->array[i] = now_ns() - began;
+	rc = pass_run(pass, err);
+	if (rc < 0)
+		return rc;
+	if (sum != pass->sum)
+		return stoup_error_set(
+			err, -EBADMSG, "the bytes of %s changed while they were scanned", b->name);
+	s->warm[i] = pass->ns;
+	s->ratio[i] = (double)s->array[i] / (double)s->warm[i];
+	s->pair_cnt++;
+	return 0;
+}
+
+/* Pairs for most of the time, then copies: memcpy writes where the private copy lies. */
+static int warm_all(
+	struct stoup_bench *b, struct pass *pass, struct samples *s, struct stoup_error *err)
+{
+	uint64_t until = now_ns() + WARM_NS;
 	int rc = 0;
 
-	for (uint32_t k = 0; k < 3 && rc == 0; k++) {
-		uint32_t which = i % 2 ? 2 - k : k;
-		uint64_t began = now_ns(), sum;
-
-		if (which == 0) {
-			sum = sum_words(b->copy_base, b->len);
-			s->array[i] = now_ns() - began;
-			if (sum != pass->sum)
-				return stoup_error_set(err, -EBADMSG,
-					"the bytes of %s changed while they were scanned", b->name);
-			continue;
-		}
-		pass->action = which == 1 ? ACTION_SUM : ACTION_COPY;
-		sum = pass->sum;
+	pass->action = ACTION_SUM;
+	while (rc == 0 && s->pair_cnt < STOUP_BENCH_PAIR_CAP &&
+		(s->pair_cnt < WARM_MIN || now_ns() < until))
+		rc = warm_pair(b, pass, s, err);
+	until = now_ns() + WARM_NS / 3;
+	pass->action = ACTION_COPY;
+	while (rc == 0 && s->copy_cnt < STOUP_BENCH_PAIR_CAP &&
+		(s->copy_cnt < WARM_MIN || now_ns() < until)) {
 		rc = pass_run(pass, err);
-		if (which == 1)
-			s->warm[i] = pass->ns;
-		else
-			s->copy[i] = pass->ns;
-		pass->sum = which == 1 ? pass->sum : sum;
+		s->copy[s->copy_cnt++] = pass->ns;
 	}
-	s->ratio[i] = (double)s->array[i] / (double)s->warm[i];
-	s->cnt++;
 	return rc;
 }
 
 static int measure_warm(struct stoup_bench *b, struct stoup_error *err)
 {
-	static struct samples s;
 	struct pass pass = {.limit = b->limit, .action = ACTION_COPY, .dst = b->copy_base};
+	struct samples s = {.pair_cnt = 0};
 	struct stoup_series series;
-	uint64_t until;
 	int rc = attach(b, 0, &pass.st, &series, err);
 
 	if (rc < 0)
 		return rc;
 	pass.series = &series;
-	rc = pass_run(&pass, err); /* the copy, and every page touched */
-	pass.action = ACTION_SUM;
+	rc = pass_run(&pass, err); /* the private copy, and every page touched */
 	if (rc == 0)
-		rc = pass_run(&pass, err);
-	until = now_ns() + WARM_NS;
-	s.cnt = 0;
-	while (rc == 0 && s.cnt < STOUP_BENCH_PAIR_CAP && (s.cnt < WARM_MIN || now_ns() < until))
-		rc = warm_round(b, &pass, &s, err);
+		rc = warm_all(b, &pass, &s, err);
 	if (rc == 0) {
-		qsort(s.ratio, s.cnt, sizeof(s.ratio[0]), cmp_double);
-		b->warm_ratio = s.ratio[s.cnt / 2];
-		b->warm = rate_of(s.warm, s.cnt);
-		b->copy = rate_of(s.copy, s.cnt);
-		b->array = rate_of(s.array, s.cnt);
+		qsort(s.ratio, s.pair_cnt, sizeof(s.ratio[0]), cmp_double);
+		b->warm_ratio = s.ratio[s.pair_cnt / 2];
+		b->warm = rate_of(s.warm, s.pair_cnt);
+		b->array = rate_of(s.array, s.pair_cnt);
+		b->copy = rate_of(s.copy, s.copy_cnt);
 	}
 	stoup_detach(pass.st);
 	return rc;

@@ -6,7 +6,7 @@
  *
  *      attach, detach    many times
  *      first scan        every byte is summed; from a daemon without any block, where it is our own
- *      warm, in turn     scan of the pool | the same loop over a private copy | memcpy of the bytes
+ *      warm, in turn     scan of the pool | the same loop over a private copy; then memcpy of the bytes
  *      lone misses       no read-ahead, a rest between two (an own daemon only)
  *      a worker          a child that attaches and scans: the memory that this adds
  *      private decode    the same blocks, read and decoded by this process (producer)

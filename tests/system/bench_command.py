@@ -20,7 +20,7 @@ def check_shape(found, what):
         expected = found["bytes"] / found[name]["ns"]
         t.true(abs(found[name]["gb_per_s"] / expected - 1) < 0.01, f"{what}: {name} in GB/s is bytes / ns")
     t.true(found["warm_scan"]["passes"] >= 5, f"{what}: warm passes {found['warm_scan']}")
-    t.equal(found["warm_scan"]["passes"], found["memcpy"]["passes"], f"{what}: contenders run in turn")
+    t.equal(found["warm_scan"]["passes"], found["private_copy"]["passes"], f"{what}: contenders run in turn")
     t.true(found["attach"]["p50_ns"] <= found["attach"]["p99_ns"] <= found["attach"]["max_ns"], f"{what}: attach")
     if not os.environ.get("STOUP_SANITIZED"):  # the sanitizer's own memory
         t.true(found["worker_bytes"] < 16 * MIB, f"{what}: a worker's own memory: {found['worker_bytes']}")
