@@ -17,8 +17,6 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <linux/sockios.h>
 #include <unistd.h>
 #include "producer/chores.h"
@@ -42,7 +40,7 @@ uint32_t stoup_attach_cnt(const struct stoup_daemon *d)
 	return cnt;
 }
 
-/* ---- listening -------------------------------------------------------------------------------- */
+/* ---- accepting -------------------------------------------------------------------------------- */
 
 /* The last descriptor is kept for telling who comes when there is no other. */
 static void spare_keep(struct stoup_daemon *d)
@@ -51,68 +49,12 @@ static void spare_keep(struct stoup_daemon *d)
 		d->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* Group and mode of the socket: who may connect at all. The hello's check decides. */
-static int socket_admit(const struct stoup_daemon *d, struct stoup_error *err)
-{
-	uint32_t mode = stoup_access_socket_mode(d);
-
-	/* Where everybody may connect, the group need not own it. */
-	if (d->group_gid != (gid_t)-1 && !(mode & S_IWOTH) &&
-		chown(d->sock_path, (uid_t)-1, d->group_gid) < 0)
-		return stoup_error_set(err, -errno,
-			"%s: giving the socket to group '%s': %s; mend: make the daemon's user a member of "
-			"it, or --allow-group %s instead of --group",
-			d->sock_path, d->group_name, strerror(errno), d->group_name);
-	if (chmod(d->sock_path, (mode_t)mode) < 0)
-		return stoup_error_set(err, -errno, "chmod %s: %s", d->sock_path, strerror(errno));
-	return stoup_access_reach(d, err);
-}
-
 int stoup_attach_listen(struct stoup_daemon *d, struct stoup_error *err)
 {
-	struct sockaddr_un addr = {.sun_family = AF_UNIX};
-	int rc;
-
-	if (strlen(d->sock_path) >= sizeof(addr.sun_path))
-		return stoup_error_set(err, -ENAMETOOLONG,
-			"%s: longer than a socket's path may be (%zu); mend: a shorter "
-			"XDG_RUNTIME_DIR",
-			d->sock_path, sizeof(addr.sun_path) - 1);
-	memcpy(addr.sun_path, d->sock_path, strlen(d->sock_path) + 1);
-	/* We hold the pool's lock: a socket that lies there belongs to nobody. */
-	unlink(d->sock_path);
-	d->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (d->listen_fd < 0)
-		return stoup_error_set(err, -errno, "socket: %s", strerror(errno));
-	/* Nobody may connect before modes are set: umask keeps all but the owner out until then. */
-	mode_t old = umask(0177);
-	rc = bind(d->listen_fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? -errno : 0;
-	umask(old);
-	if (rc < 0)
-		return stoup_error_set(err, rc, "bind %s: %s", d->sock_path, strerror(-rc));
-	rc = socket_admit(d, err);
-	if (rc < 0)
-		return rc;
-	if (listen(d->listen_fd, (int)STOUP_PENDING_CAP) < 0)
-		return stoup_error_set(err, -errno, "listen %s: %s", d->sock_path, strerror(errno));
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
 		d->pending[i].fd = -1;
 	spare_keep(d);
-	rc = stoup_epoll_add(d, d->listen_fd, EPOLLIN, STOUP_TAG(STOUP_TAG_LISTEN, 0));
-	return rc < 0 ? stoup_error_set(err, rc, "epoll: %s", strerror(-rc)) : 0;
-}
-
-/* Watch the listening socket or, while nothing can be accepted, do not: it would wake the loop for ever.
- * The tick watches it again. */
-static void listen_watch(struct stoup_daemon *d, int on)
-{
-	struct epoll_event event = {
-		.events = on ? EPOLLIN : 0, .data.u64 = STOUP_TAG(STOUP_TAG_LISTEN, 0)};
-
-	if (d->listen_off == !on)
-		return;
-	d->listen_off = !on;
-	epoll_ctl(d->epoll_fd, EPOLL_CTL_MOD, d->listen_fd, &event);
+	return stoup_listen(d, err);
 }
 
 static void pending_end(struct stoup_daemon *d, uint32_t slot)
@@ -204,7 +146,7 @@ static void accept_all(struct stoup_daemon *d)
 		while (slot < STOUP_PENDING_CAP && d->pending[slot].fd >= 0)
 			slot++;
 		if (slot == STOUP_PENDING_CAP && (slot = pending_oldest(d)) == STOUP_PENDING_CAP) {
-			listen_watch(d, 0); /* they wait in the backlog */
+			stoup_listen_watch(d, 0); /* they wait in the backlog */
 			return;
 		}
 		fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -215,7 +157,7 @@ static void accept_all(struct stoup_daemon *d)
 				stoup_log_error(d, -errno, "accept: %s%s", strerror(errno),
 					errno == EMFILE ? "; mend: raise the daemon's ulimit -n"
 							: "");
-				listen_watch(d, 0);
+				stoup_listen_watch(d, 0);
 			}
 			return;
 		}
@@ -465,7 +407,8 @@ void stoup_attach_event(struct stoup_daemon *d, uint64_t tag, uint32_t events)
 
 void stoup_attach_tick(struct stoup_daemon *d)
 {
-	listen_watch(d, 1);
+	stoup_listen_watch(d, 1);
+	stoup_listen_tick(d);
 	spare_keep(d);
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)
 		if (d->pending[i].fd >= 0 &&
@@ -487,10 +430,5 @@ void stoup_attach_fini(struct stoup_daemon *d)
 	if (d->spare_fd >= 0)
 		close(d->spare_fd);
 	d->spare_fd = -1;
-	if (d->listen_fd >= 0) {
-		/* Connections that nobody accepted are closed with it. */
-		unlink(d->sock_path);
-		stoup_chores_close(d->closer, d->listen_fd);
-		d->listen_fd = -1;
-	}
+	stoup_listen_fini(d);
 }

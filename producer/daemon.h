@@ -192,6 +192,9 @@ struct stoup_daemon {
 	int lock_fd, listen_fd, epoll_fd, signal_fd;
 	int spare_fd; /* given up to accept, and to refuse, who comes when there is no other */
 	char sock_path[128], lock_path[128], control_name[96];
+	uint64_t sock_dev, sock_ino; /* the socket's name as we made it */
+	uint64_t sock_look_ns;       /* when to look at it again */
+	int sock_lost;               /* it is gone and can not be made again: said once */
 	uid_t uid;
 	gid_t group_gid; /* (gid_t)-1: none */
 	char group_name[64];
@@ -431,6 +434,15 @@ void stoup_consumer_hang_up(struct stoup_daemon *d, uint32_t idx);
 void stoup_consumer_cut(struct stoup_daemon *d, uint32_t idx);
 void stoup_consumer_pid_event(struct stoup_daemon *d, uint32_t idx);
 void stoup_consumer_tick(struct stoup_daemon *d); /* deaf consumers, goodbyes, shares */
+
+/* ---- listen.c --------------------------------------------------------------------------------- */
+
+/* Make the attach socket and its name. On an error what was made is the caller's to undo. */
+int stoup_listen(struct stoup_daemon *d, struct stoup_error *err);
+/* Watch it or, while nothing can be accepted, do not: it would wake the loop for ever. */
+void stoup_listen_watch(struct stoup_daemon *d, int on);
+void stoup_listen_tick(struct stoup_daemon *d); /* is the name still there? */
+void stoup_listen_fini(struct stoup_daemon *d);
 
 /* ---- attach.c --------------------------------------------------------------------------------- */
 

@@ -59,6 +59,7 @@
 	X(LIMIT_BYTES,     "limit_bytes",       "times",    G, "Times that consumers attached now held their share of the pool (--lease-bytes).") \
 	X(LIMIT_REQUESTS,  "limit_requests",    "times",    C, "Requests beyond what one consumer may have in flight (--requests).") \
 	X(LIMIT_CONSUMERS, "limit_consumers",   "times",    C, "Attach attempts when all places were taken (--consumers).") \
+	X(SOCKETS_REMADE,  "sockets_remade",    "times",    C, "Times that the attach socket was made again after somebody removed it.") \
 	X(MONITORS,        "monitors",          "monitors", C, "Monitors that were given the control object.") \
 	X(FORKS,           "forks",             "consumers", C, "Lease sets copied for a child before a fork.") \
 	X(FORKS_EXPIRED,   "forks_expired",     "consumers", C, "Of those: given up, or not asked for in time.") \

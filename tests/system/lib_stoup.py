@@ -145,6 +145,11 @@ def make_store(count, symbols=None, block="64K", codec="lz4", directory=None):
     return store, totals
 
 
+def can_mount():
+    """Can mount namespaces be made here? Not in a container that forbids it, nor in a chroot that is no mount."""
+    return os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
+
+
 def name_of(symbol, dataset="XTST.TEST"):
     return f"{dataset}/{symbol}/mbo"
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A control object whose name was removed (RemoveIPC, rm): told once, consumers go on, stat asks the socket."""
+"""Names that were removed (RemoveIPC, rm): the control object's is told once, consumers go on, stat asks the socket;
+the socket's is made again."""
 import os
 
 import lib_stoup as t
+import lib_wire as w
 
 store, totals = t.make_store(30_000)
 name = t.name_of("AAA")
@@ -31,6 +33,26 @@ for planted in (False, True):
         os.unlink(path)
     gone = t.run([t.STOUP, "stat", daemon.pool], expect=1)
     t.true("there is no pool" in gone.stderr, gone.stderr)
+
+# The attach socket: made again, with its modes; where another lies there, that is said once.
+daemon = t.Daemon(store, "1M")
+found = w.socket_path(daemon.pool)
+mode = os.stat(found).st_mode
+os.unlink(found)
+t.until(lambda: os.path.exists(found) and os.stat(found).st_mode == mode, "made again")
+t.until(lambda: daemon.counter("sockets_remade") == 1, "counted")
+(sums,) = t.Worker(daemon.pool, name).finish()
+totals["AAA"].check(sums, "through the socket that was made again")
+planted = os.path.join(os.path.dirname(found), f".planted-{os.getpid()}")
+open(planted, "wb").close()
+os.rename(planted, found)
+t.until(lambda: "another socket has the name" in daemon.stderr(), "it is said that nobody can attach")
+os.unlink(found)
+t.until(lambda: daemon.counter("sockets_remade") == 2, "made again once there is room")
+(sums,) = t.Worker(daemon.pool, name).finish()
+totals["AAA"].check(sums, "after that")
+t.equal(daemon.stop(), 0, "the daemon's end")
+t.equal(os.path.exists(found), False, "its name is gone with it")
 
 # A daemon that was killed without its name: its socket is all that is left, and the next one starts.
 daemon = t.Daemon(store, "1M")

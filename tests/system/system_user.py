@@ -7,8 +7,8 @@ import sys
 
 import lib_stoup as t
 
-if os.geteuid() != 0:
-    print("needs root to play other users: skipped")
+if not t.can_mount():
+    print("needs root, and mount namespaces, to play other users: skipped")
     sys.exit(t.SKIP)
 if "STOUP_TEST_INSIDE" not in os.environ:
     # A /run of our own: the machine's is not ours to give away.

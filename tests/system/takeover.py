@@ -11,8 +11,8 @@ import sys
 
 import lib_stoup as t
 
-if os.geteuid() != 0:
-    print("needs root to mount a /dev/shm of its own: skipped")
+if not t.can_mount():
+    print("needs root, and mount namespaces, to mount a /dev/shm of its own: skipped")
     sys.exit(t.SKIP)
 if "STOUP_TEST_INSIDE" not in os.environ:
     done = subprocess.run(["unshare", "-m", sys.executable, "-B", __file__],

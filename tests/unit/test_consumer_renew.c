@@ -363,12 +363,14 @@ END_TEST
 
 /* ---- when it ends ---------------------------------------------------------------------------- */
 
+/* Takes over a reference to the session whose end it waits for. */
 static void *restart(void *arg)
 {
 	struct stoup_session *ses = arg;
 
 	while (atomic_load(&ses->ended) == 0)
 		usleep(200);
+	stoup_session_release(ses);
 	fake_kill(&fake);
 	fake_reset(&fake);
 	again(plain);
@@ -382,7 +384,7 @@ START_TEST(a_daemon_that_dies_under_a_waiting_call_is_followed_by_it)
 	begin();
 	spans(1);
 	atomic_store(&fake.volumes[0].blocks[1].act, FAKE_HANG_UP);
-	ck_assert_int_eq(pthread_create(&thread, NULL, restart, st->current), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, restart, stoup_session_current(st)), 0);
 	rest(2, 5, 2);
 	pthread_join(thread, NULL);
 	end();
@@ -401,7 +403,7 @@ START_TEST(a_daemon_that_dies_while_the_place_is_looked_for_is_followed_as_well)
 	fake_start(&fake, "p");
 	/* Attach to the second one by another cursor, so that its session can be watched. */
 	ck_assert_int_eq(stoup_refresh(st, NULL), 1);
-	ck_assert_int_eq(pthread_create(&thread, NULL, restart, st->current), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, restart, stoup_session_current(st)), 0);
 	rest(2, 5, 2);
 	pthread_join(thread, NULL);
 	end();
