@@ -15,11 +15,12 @@
 #include "bench/harness.h"
 #include "bench/rig.h"
 
-#define SERIES      "BENCH/ONE/mbo"
-#define POOL_MIN    (8u << 20)
-#define STAGGER_US  50000u /* between two of them: all overlap */
-#define FURTHER_CNT 41u    /* further workers, one after the other */
-#define WINDOW_LOG  21     /* of zstd: what its level 3 takes for large inputs */
+#define SERIES   "BENCH/ONE/mbo"
+#define POOL_MIN (8u << 20)
+#define STAGGER_US                                                                                 \
+	400000u /* from the first start to the last: less than one scan, so that all overlap */
+#define FURTHER_CNT 41u /* further workers, one after the other */
+#define WINDOW_LOG  21  /* of zstd: what its level 3 takes for large inputs */
 
 static char store[4096], raw[4096], packed[4096];
 static uint64_t record_cnt, raw_len, block_cnt;
@@ -200,7 +201,7 @@ void bench_b3_workers(void)
 	for (size_t i = 0;
 		i < (bench_settings.quick ? 1 : sizeof(staggered) / sizeof(staggered[0])); i++)
 		run_pool("stoup, pool of a quarter, staggered", staggered[i],
-			raw_len / 4 < POOL_MIN ? POOL_MIN : raw_len / 4, STAGGER_US);
+			raw_len / 4 < POOL_MIN ? POOL_MIN : raw_len / 4, STAGGER_US / staggered[i]);
 	run_further(pool_len);
 	bench_note("B3",
 		"%.3g M simulated orders, %.3g MiB decoded, %llu blocks. One run of each size: memory and "
