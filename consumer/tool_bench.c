@@ -171,13 +171,25 @@ static int attach(const struct stoup_bench *b, uint32_t ahead_cnt, struct stoup 
 	return rc;
 }
 
+/* Room for what is measured and what is read ahead behind it; no more than the store can fill. */
+static int pool_choose(struct stoup_bench *b, struct stoup_error *err)
+{
+	uint64_t len;
+	int rc = stoup_store_decoded_len(b->store, &len, err);
+
+	if (rc < 0)
+		return rc;
+	len = len < b->limit ? len : b->limit;
+	b->pool_len = len + len / 8 + POOL_SLACK;
+	return 0;
+}
+
 static int daemon_fresh(struct stoup_bench *b, struct stoup_error *err)
 {
 	if (!b->store)
 		return 0;
 	stoup_tool_daemon_stop(&b->daemon);
-	return stoup_tool_daemon_start(
-		b->store, b->limit + b->limit / 8 + POOL_SLACK, &b->daemon, err);
+	return stoup_tool_daemon_start(b->store, b->pool_len, &b->daemon, err);
 }
 
 static int measure_attach(struct stoup_bench *b, struct stoup_error *err)
@@ -460,8 +472,10 @@ static void measure_decode(struct stoup_bench *b)
 
 int stoup_bench_run(struct stoup_bench *b, struct stoup_error *err)
 {
-	int rc = measure_first(b, err);
+	int rc = b->store ? pool_choose(b, err) : 0;
 
+	if (rc == 0)
+		rc = measure_first(b, err);
 	if (rc == 0)
 		rc = measure_attach(b, err);
 	if (rc == 0)

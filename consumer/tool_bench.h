@@ -54,6 +54,7 @@ struct stoup_bench {
 	struct stoup_error decode_err;
 	/* private */
 	struct stoup_tool_daemon daemon;
+	uint64_t pool_len;
 	uint8_t *copy_base;
 };
 

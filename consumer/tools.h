@@ -22,4 +22,7 @@ struct stoup_error;
 int stoup_private_decode(const char *store_path, const char *series, uint64_t limit,
 	uint64_t *ret_len, uint64_t *ret_ns, struct stoup_error *err);
 
+/* Likewise: the decoded length of all that a store holds. 0, or a negative errno with text. */
+int stoup_store_decoded_len(const char *store_path, uint64_t *ret_len, struct stoup_error *err);
+
 #endif

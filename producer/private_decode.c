@@ -114,3 +114,21 @@ out_free:
 	stoup_store_close(store);
 	return rc;
 }
+
+int stoup_store_decoded_len(const char *store_path, uint64_t *ret_len, struct stoup_error *err)
+{
+	struct stoup_store *store = NULL;
+	uint64_t len = 0;
+	int rc = stoup_store_open(store_path, &store, err);
+
+	if (rc < 0)
+		return rc;
+	rc = stoup_store_holds_nothing(store, err) ? -ENOENT : 0;
+	for (uint32_t v = 0; v < store->volume_cnt; v++)
+		for (uint32_t i = 0; i < store->volumes[v]->index->block_cnt; i++)
+			len += store->volumes[v]->index->blocks[i].raw_len;
+	stoup_store_close(store);
+	if (rc == 0)
+		*ret_len = len;
+	return rc;
+}
