@@ -25,6 +25,7 @@ MACHINE = [("processor", "processor"), ("cores", "cores"), ("memory_gib", "memor
            ("huge_pages", "transparent huge pages"), ("load_before", "load before the run"),
            ("version_stoup", "stoup"), ("version_compiler", "compiler"), ("version_zstd", "zstd"),
            ("version_lz4", "lz4"), ("version_lmdb", "LMDB"), ("version_rocksdb", "RocksDB")]
+BUSY_LOAD = 1.0  # runnable processes before the run, above which the document says so
 DEFECT = "**not yet profiled (a defect of this document)**"
 
 
@@ -149,6 +150,9 @@ def write(results, path):
     parts = [HEAD.format(pairs=stats.PAIRS)]
     if results["quick"]:
         parts.append("**This is a smoke run: small data, few samples. Its numbers say nothing.**\n")
+    if results["machine"]["load_before"] > BUSY_LOAD:
+        parts.append(f"**Others used the machine (load {results['machine']['load_before']:.1f} before the run): absolute "
+                     "times and latencies are too long, and intervals too wide.**\n")
     void = bench_rows.data_void(results["rows"]["B12"]) if "B12" in results["rows"] else None
     if void is not None and abs(void - 1) > bench_rows.DATA_VOID:
         parts.append(f"**Void: the simulated data take {void:.2f} times the bytes of real ones under zstd 3, and every "

@@ -164,6 +164,8 @@ def measure(args):
     results = {"format": 1, "quick": args.quick,
                "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d"),
                "machine": machine(args.bin)}
+    if results["machine"]["load_before"] > bench_document.BUSY_LOAD and not args.quick:
+        print(f"note: the load of this machine is {results['machine']['load_before']:.1f}: let nothing else run")
     results["rows"], results["seconds"] = run_rows(args, names)
     results["duration_s"] = round(time.monotonic() - began)
     results["rows"] = {name: results["rows"][name] for name in bench_rows.QUESTIONS if name in results["rows"]}
