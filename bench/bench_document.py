@@ -151,7 +151,8 @@ def write(results, path):
     if results["quick"]:
         parts.append("**This is a smoke run: small data, few samples. Its numbers say nothing.**\n")
     if results["machine"]["load_before"] > BUSY_LOAD:
-        parts.append(f"**Others used the machine (load {results['machine']['load_before']:.1f} before the run): absolute "
+        load = f"{results['machine']['load_before']:.1f}"
+        parts.append(f"**Others used the machine (load {load} before the run): absolute "
                      "times and latencies are too long, and intervals too wide.**\n")
     void = bench_rows.data_void(results["rows"]["B12"]) if "B12" in results["rows"] else None
     if void is not None and abs(void - 1) > bench_rows.DATA_VOID:
