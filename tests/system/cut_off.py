@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Places for volumes run short, and consumers of old snapshots are cut off: it costs none of them a byte, a
 record or a lease, whatever they are about to do, and nobody is cut off in vain."""
+import errno
 import json
 import os
 import signal
@@ -218,6 +219,21 @@ t.equal(monitored, 6, "monitors see the pool")
 t.equal((found["rc"], found["records"], found["gaps"]), (0, 40_000, 0), f"each record of the range once: {found}")
 for worker in (slow, keeper):
     t.equal(worker.finish()[-1], {"held_unchanged": True}, "what was held")
+pool.end()
+
+# ---- no place is free beside the one that its leases keep: that is the reason which it is told --------------------
+pool = Pool(options=["--consumers", "2"])
+daemon = pool.daemon
+holders = [t.Worker(daemon.pool, NAME, "--pause", 30_000, "--hold", 1, "--wait", "--reconnect", 2000) for _ in range(2)]
+t.until(lambda: daemon.counter("leases") >= 2, "both hold")
+pool.fill()
+pool.cut(2)
+for worker in holders:
+    (found,) = worker.wait_scanned()
+    t.equal(found["rc"], -errno.EPIPE, f"no place for it: {found}")
+    t.true("has its 2 consumers already" in found["text"] and "--consumers N" in found["text"], found["text"])
+for worker in holders:
+    t.equal(worker.finish(None)[-1], {"held_unchanged": True}, "what was held")
 pool.end()
 
 # ---- in vain nobody is cut off: leases keep the places --------------------------------------------------------------
