@@ -24,6 +24,7 @@
 #include "shm/wire.h"
 
 #define RETRY_NS 5000000 /* the daemon's queue of connections is full: try again that late */
+#define TRY_CNT  8       /* of an attach that is cut off in the middle */
 
 /* ---- the socket ------------------------------------------------------------------------------ */
 
@@ -165,8 +166,9 @@ static int may_follow(struct stoup_session *ses, struct stoup_error *err)
 		(unsigned int)old->daemon_uid, (unsigned int)ses->daemon_uid);
 }
 
-int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
-	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
+/* One try. *ret_answered: the daemon took us, and hung up afterwards. */
+static int connect_once(struct stoup *st, const char *pool, uint32_t dir_idx, uint64_t deadline_ns,
+	struct stoup_session **ret, int *ret_answered, struct stoup_error *err)
 {
 	struct stoup_session *ses;
 	int rc = stoup_session_make(st, pool, dir_idx, &ses, err);
@@ -180,6 +182,7 @@ int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 		rc = stoup_hello(ses, deadline_ns, err);
 	if (rc == 0)
 		rc = stoup_cells_init(ses, err);
+	*ret_answered = ses->page != NULL;
 	if (rc < 0) {
 		stoup_session_destroy(ses);
 		return rc;
@@ -188,6 +191,19 @@ int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 	atomic_store_explicit(&ses->pulse_ns, stoup_client_now(), memory_order_relaxed);
 	*ret = ses;
 	return 0;
+}
+
+int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
+	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
+{
+	int rc = -ECONNRESET, answered = 1;
+
+	/* Its snapshot was too old before all of it was here: the next is the newest. */
+	for (int i = 0; i < TRY_CNT && (rc == -ECONNRESET || rc == -ESTALE) && answered; i++) {
+		answered = 0;
+		rc = connect_once(st, pool, dir_idx, deadline_ns, ret, &answered, err);
+	}
+	return rc;
 }
 
 /* By name: the private directory first, then the machine's. What the first one says counts, unless

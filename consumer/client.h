@@ -149,9 +149,12 @@ struct stoup_session {
 
 	/* under the client's mutex */
 	struct stoup_session *next;
-	uint32_t refs;  /* being current, cursors, holds */
-	uint32_t users; /* of its memory: running as the current one, cursors at work, holds */
-	int running;    /* counted in users */
+	uint64_t
+		fork_ticket; /* between prepare and fork: of the copy of an ended session; 0 = none */
+	uint32_t fork_high; /* its cells then (both under `question`) */
+	uint32_t refs;      /* being current, cursors, holds */
+	uint32_t users;     /* of its memory: running as the current one, cursors at work, holds */
+	int running;        /* counted in users */
 	struct stoup_snapshot *newest, *snapshots;
 	struct stoup_cell *cells;
 	uint32_t free_first, free_last;
@@ -322,6 +325,10 @@ int stoup_hello_newest(struct stoup_session *ses, uint64_t deadline_ns, struct s
 /* Ask for a copy of the leases (ticket 0), or give one up. */
 int stoup_hello_fork(struct stoup_session *ses, uint64_t ticket, uint64_t deadline_ns,
 	uint64_t *ret_ticket, struct stoup_error *err);
+
+/* Ask for a copy of the leases of `former`, an ended session with the same daemon. */
+int stoup_hello_former(struct stoup_session *ses, const struct stoup_session *former,
+	uint64_t deadline_ns, uint64_t *ret_ticket, struct stoup_error *err);
 
 /* A connected socket whose other end is trusted. */
 int stoup_sock_open(const char *pool, uint32_t dir_idx, uint64_t deadline_ns, int *ret_fd,

@@ -17,6 +17,9 @@
  * the copy may be some leases behind our records; stoup_cells_settle makes both agree. Only cursors
  * of such threads can be affected, and those the child may only close.
  *
+ * A session that ended while its daemon lives on (it was cut off) has leases of its own there, and is
+ * copied and joined like the current one. When the daemon has ended, nobody reuses the bytes.
+ *
  * If the parent dies, or the child never comes, the copy goes after 10 s.
  */
 #include <errno.h>
@@ -32,9 +35,49 @@ static void unlock(struct stoup *st)
 	pthread_mutex_unlock(&st->question);
 }
 
+/* With `question` and the mutex: give up what was copied, of the current session's too when `ticket` is. */
+static void uncopy(struct stoup *st, uint64_t ticket)
+{
+	uint64_t deadline_ns = stoup_client_now() + STOUP_SILENT_NS, none;
+
+	/* Unsaid, copies would go by themselves, 10 s later. */
+	if (ticket)
+		stoup_hello_fork(st->current, ticket, deadline_ns, &none, NULL);
+	for (struct stoup_session *ses = st->sessions; ses; ses = ses->next) {
+		if (ses->fork_ticket)
+			stoup_hello_fork(st->current, ses->fork_ticket, deadline_ns, &none, NULL);
+		ses->fork_ticket = 0;
+	}
+}
+
+/* Has it ended, and its daemon not? */
+static int is_former(const struct stoup *st, const struct stoup_session *ses)
+{
+	const struct stoup_session *current = st->current;
+
+	return ses != current && ses->page &&
+	       memcmp(ses->control->instance, current->control->instance,
+		       sizeof(current->control->instance)) == 0;
+}
+
+/* With `question` and the mutex: copies of what is held in former sessions. */
+static int copy_formers(struct stoup *st, uint64_t deadline_ns, struct stoup_error *err)
+{
+	int rc = 0;
+
+	for (struct stoup_session *ses = st->sessions; ses && rc == 0; ses = ses->next) {
+		if (!is_former(st, ses))
+			continue;
+		rc = stoup_hello_former(st->current, ses, deadline_ns, &ses->fork_ticket, err);
+		ses->fork_high = stoup_cell_high(ses->page, ses->cell_cap);
+	}
+	return rc;
+}
+
 /* With `question`, and on 0 with the mutex: the ticket of a copy. */
 static int copy(struct stoup *st, uint64_t *ret_ticket, struct stoup_error *err)
 {
+	uint64_t deadline_ns = stoup_client_now() + st->opt.timeout_ns;
 	struct stoup_session *ses = st->current;
 	int rc = stoup_session_check(ses, 1);
 
@@ -42,9 +85,13 @@ static int copy(struct stoup *st, uint64_t *ret_ticket, struct stoup_error *err)
 		return rc;
 	/* Held over the question: holds and shared cells are those that the daemon copies. */
 	pthread_mutex_lock(&st->mutex);
-	rc = stoup_hello_fork(ses, 0, stoup_client_now() + st->opt.timeout_ns, ret_ticket, err);
+	*ret_ticket = 0;
+	rc = stoup_hello_fork(ses, 0, deadline_ns, ret_ticket, err);
+	if (rc == 0)
+		rc = copy_formers(st, deadline_ns, err);
 	if (rc == 0)
 		return 0;
+	uncopy(st, *ret_ticket);
 	pthread_mutex_unlock(&st->mutex);
 	return stoup_question_failed(ses, rc, err);
 }
@@ -81,14 +128,13 @@ int stoup_fork_prepare(struct stoup *st, struct stoup_fork *ret, struct stoup_er
 int stoup_fork_parent(struct stoup_fork *fork_state, int forked)
 {
 	struct stoup *st = fork_state ? fork_state->client : NULL;
-	uint64_t none;
 
 	if (!st || !stoup_client_own(st))
 		return -EINVAL;
-	/* Unsaid, the copy would go by itself, 10 s later. */
 	if (!forked)
-		stoup_hello_fork(st->current, fork_state->ticket,
-			stoup_client_now() + STOUP_SILENT_NS, &none, NULL);
+		uncopy(st, fork_state->ticket);
+	for (struct stoup_session *ses = st->sessions; ses; ses = ses->next)
+		ses->fork_ticket = 0;
 	*fork_state = (struct stoup_fork){0};
 	unlock(st);
 	return 0;
@@ -96,7 +142,7 @@ int stoup_fork_parent(struct stoup_fork *fork_state, int forked)
 
 /* ---- the child ------------------------------------------------------------------------------- */
 
-/* Let go what is the parent's. A session that ended keeps its bytes: nobody reuses them, so that
+/* Let go what is the parent's. A session whose daemon ended keeps its bytes: nobody reuses them, so that
  * any page will do for its cells. */
 static int part(struct stoup *st, struct stoup_session *ses, struct stoup_error *err)
 {
@@ -112,7 +158,7 @@ static int part(struct stoup *st, struct stoup_session *ses, struct stoup_error 
 	if (!ses->page)
 		return 0;
 	ses->page = NULL;
-	if (ses == st->current)
+	if (ses == st->current || ses->fork_ticket)
 		return 0;
 	page = mmap(NULL, ses->page_region.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		-1, 0);
@@ -120,6 +166,38 @@ static int part(struct stoup *st, struct stoup_session *ses, struct stoup_error 
 		return stoup_error_set(err, -ENOMEM, "no memory for a page");
 	ses->page = ses->page_region.base = page;
 	return 0;
+}
+
+/* Get the page that waits under a ticket. */
+static int redeem(
+	struct stoup_session *ses, uint64_t ticket, uint64_t deadline_ns, struct stoup_error *err)
+{
+	int rc = stoup_sock_open(ses->pool, ses->dir_idx, deadline_ns, &ses->sock_fd, err);
+
+	return rc < 0 ? rc : stoup_hello_child(ses, ticket, deadline_ns, err);
+}
+
+static int redeem_formers(struct stoup *st, uint64_t deadline_ns, struct stoup_error *err)
+{
+	int rc = 0;
+
+	for (struct stoup_session *ses = st->sessions; ses && rc == 0; ses = ses->next) {
+		if (!ses->fork_ticket)
+			continue;
+		rc = redeem(ses, ses->fork_ticket, deadline_ns, err);
+		if (rc == 0)
+			stoup_cells_settle(ses, ses->fork_high);
+	}
+	return rc;
+}
+
+/* Nothing is held after a failure. */
+static void let_go(struct stoup *st)
+{
+	for (struct stoup_session *ses = st->sessions; ses; ses = ses->next)
+		if (ses->fork_ticket && ses->page)
+			atomic_store_explicit(
+				&ses->page->state, STOUP_PAGE_DETACHED, memory_order_release);
 }
 
 static int join(struct stoup *st, const struct stoup_fork *fork_state, struct stoup_error *err)
@@ -134,10 +212,13 @@ static int join(struct stoup *st, const struct stoup_fork *fork_state, struct st
 	}
 	STOUP_HOOK("fork.parted");
 	if (rc == 0)
-		rc = stoup_sock_open(
-			current->pool, current->dir_idx, deadline_ns, &current->sock_fd, err);
+		rc = redeem_formers(st, deadline_ns, err);
 	if (rc == 0)
-		rc = stoup_hello_child(current, fork_state->ticket, deadline_ns, err);
+		rc = redeem(current, fork_state->ticket, deadline_ns, err);
+	if (rc < 0)
+		let_go(st);
+	for (struct stoup_session *ses = st->sessions; ses; ses = ses->next)
+		ses->fork_ticket = 0;
 	STOUP_HOOK("fork.joined");
 	return rc;
 }

@@ -334,11 +334,11 @@ int stoup_hello(struct stoup_session *ses, uint64_t deadline_ns, struct stoup_er
 
 /* ---- forks ----------------------------------------------------------------------------------- */
 
-int stoup_hello_fork(struct stoup_session *ses, uint64_t ticket, uint64_t deadline_ns,
+static int ask_fork(struct stoup_session *ses, uint32_t kind, uint64_t ticket, uint64_t deadline_ns,
 	uint64_t *ret_ticket, struct stoup_error *err)
 {
 	struct stoup_wire_fork question = {
-		.magic = STOUP_HELLO_MAGIC, .kind = STOUP_WIRE_FORK, .ticket = ticket};
+		.magic = STOUP_HELLO_MAGIC, .kind = kind, .ticket = ticket};
 	struct stoup_wire_fork answer;
 	int fds[STOUP_WIRE_FD_CAP];
 	uint32_t fd_cnt;
@@ -364,6 +364,19 @@ int stoup_hello_fork(struct stoup_session *ses, uint64_t ticket, uint64_t deadli
 			strerror(-answer.error));
 	*ret_ticket = answer.ticket;
 	return 0;
+}
+
+int stoup_hello_fork(struct stoup_session *ses, uint64_t ticket, uint64_t deadline_ns,
+	uint64_t *ret_ticket, struct stoup_error *err)
+{
+	return ask_fork(ses, STOUP_WIRE_FORK, ticket, deadline_ns, ret_ticket, err);
+}
+
+int stoup_hello_former(struct stoup_session *ses, const struct stoup_session *former,
+	uint64_t deadline_ns, uint64_t *ret_ticket, struct stoup_error *err)
+{
+	return ask_fork(
+		ses, STOUP_WIRE_FORMER, former->page->attach_no, deadline_ns, ret_ticket, err);
 }
 
 int stoup_hello_child(

@@ -44,18 +44,24 @@ static void nap(long ns)
 	nanosleep(&ts, NULL);
 }
 
-/* Attach until the deadline: 0 with *ret, or the last error. */
+/* Attach until the deadline: 0 with *ret, or the last error, whose text is in *err. */
 static int attach_again(
 	struct stoup *st, uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
 {
 	long nap_ns = NAP_FIRST_NS, longest_ns;
-	uint64_t since_ns = stoup_client_now(), denied_ns = 0;
+	uint64_t since_ns = stoup_client_now(), denied_ns = 0, try_ns;
+	struct stoup_error before = {0};
 	int rc;
 
 	for (;;) {
+		try_ns = stoup_client_now();
 		rc = stoup_session_attach(st, deadline_ns, ret, err);
 		if (rc == 0)
 			return 0;
+		/* A try that had no time for an answer tells nothing: the reason is that of the one before. */
+		if (rc == -ETIMEDOUT && before.code != 0 && try_ns + STOUP_SILENT_NS > deadline_ns)
+			return stoup_error_set(err, before.code, "%s", before.text);
+		before = *err;
 		if (rc != -EACCES)
 			denied_ns = 0;
 		else if (denied_ns == 0)

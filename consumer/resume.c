@@ -100,11 +100,10 @@ static int gone(struct stoup_cursor *cur, int why)
 		return stoup_error_set(
 			&cur->error, why, "no memory for the parts of '%.100s'", cur->name);
 	stoup_error_set(&cur->error, -ESTALE,
-		why == -ENOTUNIQ
-			? "the layout of series '%.100s' is another one since the daemon of pool "
-			  "'%s' was started anew: attach anew"
-			: "series '%.100s' is gone from the store since the daemon of pool '%s' was "
-			  "started anew",
+		why == -ENOTUNIQ ? "the layout of series '%.100s' is another one since pool "
+				   "'%s' was attached to anew: attach anew"
+				 : "series '%.100s' is gone from the store since pool '%s' was "
+				   "attached to anew",
 		cur->name, cur->ses->pool);
 	return fail(cur);
 }
@@ -171,8 +170,8 @@ int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
 static int differs(struct stoup_cursor *cur, const char *what)
 {
 	stoup_error_set(&cur->error, -ESTALE,
-		"'%.80s': record %llu (key %lld), the last one read, %s since the daemon of pool "
-		"'%s' was started anew: open a new cursor",
+		"'%.80s': record %llu (key %lld), the last one read, %s since pool "
+		"'%s' was attached to anew: open a new cursor",
 		cur->name, (unsigned long long)cur->anchor.ordinal, (long long)cur->anchor.key,
 		what, cur->ses->pool);
 	return fail(cur);

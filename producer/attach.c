@@ -336,6 +336,9 @@ static int volumes_send(
 		return -EPROTO;
 	if (asked->flags & STOUP_VOLUMES_NEWEST) {
 		stoup_rescan_fresh(d);
+		/* That may have cut it off, or shown that it is gone. */
+		if (c->state != STOUP_CONSUMER_ATTACHED)
+			return 0;
 		c->snapshot_seq = d->snapshot_seq;
 	}
 	msg.snapshot_seq = c->snapshot_seq;
@@ -361,22 +364,29 @@ static void socket_event(struct stoup_daemon *d, uint32_t idx)
 	} msg;
 	int64_t len;
 
+	if (c->state == STOUP_CONSUMER_DEAF)
+		stoup_consumer_deaf_event(d, idx);
 	/* A tag may be of the consumer that had this number before: the socket itself says what is new. */
 	if (c->state != STOUP_CONSUMER_ATTACHED)
 		return;
 	len = stoup_wire_recv_plain(c->sock_fd, &msg, sizeof(msg));
 	if (len == -EAGAIN)
 		return;
+	if (len == 0 || len == -ECONNRESET) {
+		stoup_consumer_hang_up(d, idx);
+		return;
+	}
 	if (len >= (int64_t)sizeof(msg.head) && msg.head.magic != STOUP_HELLO_MAGIC)
 		len = -EPROTO;
 	else if (len == sizeof(msg.volumes) && msg.head.kind == STOUP_WIRE_VOLUMES)
 		len = volumes_send(d, c, &msg.volumes);
-	else if (len == sizeof(msg.fork) && msg.head.kind == STOUP_WIRE_FORK)
+	else if (len == sizeof(msg.fork) &&
+		 (msg.head.kind == STOUP_WIRE_FORK || msg.head.kind == STOUP_WIRE_FORMER))
 		len = stoup_fork_message(d, idx, &msg.fork);
 	else
 		len = -EPROTO;
 	if (len < 0)
-		stoup_consumer_hang_up(d, idx);
+		stoup_consumer_dismiss(d, idx);
 }
 
 void stoup_attach_event(struct stoup_daemon *d, uint64_t tag, uint32_t events)

@@ -112,6 +112,7 @@ struct stoup_volume {
 	uint32_t store_idx;     /* of the --store it lies in */
 	uint32_t buffer_cnt;    /* buffers that load, hold or drain a block of it */
 	uint32_t block_len_max; /* its longest decoded block */
+	uint32_t leased_cnt;    /* of its buffers, at the last look for room */
 };
 
 /* What the path of a store led to when it was read. */
@@ -218,7 +219,9 @@ struct stoup_daemon {
 	uint64_t rescan_due_ns;   /* 0 = none is wanted */
 	uint64_t rescan_asked_ns; /* the first event that the due one is for */
 	uint64_t rescan_quiet_ns; /* the last one failed: no hello tries the same again before */
-	int places_short; /* the last one found no place: the next free one starts another */
+	uint32_t
+		places_wanted; /* the last one found no room for so many: another follows when there is */
+	int places_coming; /* ... and needs nobody to be cut off any more */
 	struct stoup_store_mark failed_marks[STOUP_STORE_CAP]; /* what it saw */
 	int watch_fd;                                          /* inotify; -1: not watched */
 	int watches[STOUP_STORE_CAP]; /* its watch of each store's directory; -1: none */
@@ -379,8 +382,9 @@ enum stoup_volume_step stoup_volume_step(
 /* An empty place at or behind `from`; STOUP_IDX_NONE: all volume_cap are taken. */
 uint32_t stoup_place_find(const struct stoup_daemon *d, uint32_t from);
 void stoup_snapshot_tick(struct stoup_daemon *d); /* take those steps */
-/* Have `cnt` places free, if need be by cutting off who uses older snapshots, the oldest first. How many are. */
-uint32_t stoup_snapshot_make_room(struct stoup_daemon *d, uint32_t cnt);
+/* Have `cnt` places free, if need be by cutting off who uses older snapshots, the oldest first; nobody where
+ * leases keep too many all the same. 0; -EAGAIN: there will be as soon as reads under way have come; -E2BIG. */
+int stoup_snapshot_make_room(struct stoup_daemon *d, uint32_t cnt);
 void stoup_snapshot_gauges(struct stoup_daemon *d);
 
 /* ---- access.c --------------------------------------------------------------------------------- */
@@ -401,8 +405,9 @@ int stoup_access_reach(const struct stoup_daemon *d, struct stoup_error *err);
 
 /* ---- fork.c ----------------------------------------------------------------------------------- */
 
-/* Copy the leases of consumer idx to a page of their own, for a child. 0 with *ret_ticket (never 0). */
-int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint64_t *ret_ticket);
+/* Copy the leases of consumer idx to a page of their own, for a child that consumer `asker` (idx itself, or a
+ * later attachment of its process) is about to have. 0 with *ret_ticket (never 0). */
+int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint32_t asker, uint64_t *ret_ticket);
 /* The copy that waits under a ticket, for the child that shows it or for giving it up; STOUP_IDX_NONE. */
 uint32_t stoup_fork_find(const struct stoup_daemon *d, uint64_t ticket);
 /* A message of consumer idx: copy, or give a copy up; answers it. Negative: the peer is to be hung up on. */
@@ -429,7 +434,11 @@ void stoup_consumer_part(struct stoup_daemon *d, uint32_t idx);  /* undo join */
 void stoup_consumer_enter(struct stoup_daemon *d, uint32_t idx); /* it was answered: ATTACHED */
 void stoup_consumer_show(struct stoup_daemon *d, uint32_t idx);
 void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counter why);
-void stoup_consumer_hang_up(struct stoup_daemon *d, uint32_t idx);
+void stoup_consumer_hang_up(struct stoup_daemon *d, uint32_t idx); /* it did */
+/* End the talk with it: what it has leased stays until it is gone. */
+void stoup_consumer_dismiss(struct stoup_daemon *d, uint32_t idx);
+/* The socket of one that is DEAF, which is open yet where nothing else tells of its end, has an event. */
+void stoup_consumer_deaf_event(struct stoup_daemon *d, uint32_t idx);
 /* Cut one off that keeps an old snapshot: it may attach again, and gives its leases back when it likes. */
 void stoup_consumer_cut(struct stoup_daemon *d, uint32_t idx);
 void stoup_consumer_pid_event(struct stoup_daemon *d, uint32_t idx);

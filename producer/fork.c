@@ -3,7 +3,7 @@
  *
  *      parent -- fork, ticket 0 --> a free place: own page, the parent's leases in it --> TICKET
  *      child  -- hello, CHILD, ticket --> socket, doorbell, process of the child      --> ATTACHED
- *      parent -- fork, ticket -->  |
+ *      parent -- fork, ticket -->  |  (given up)
  *      nobody for STOUP_FORK_NS    +--> dropped (forks_expired)
  *      the daemon stops            |
  *
@@ -13,6 +13,10 @@
  *
  * Invariant: a word is copied only while the conductor knows its buffer as resident with that generation;
  * eviction is the conductor's own, so the copy keeps what the word names.
+ *
+ * A process that was cut off, or closed its connection, and attached again has leases in its former place,
+ * which is DEAF: those are copied as well, each place under a ticket of its own, for the daemon reuses what the
+ * parent releases there. Such a copy asks nothing and uses no snapshot.
  *
  * If the daemon dies: the copy dies with it, as every page; the child finds no daemon, and its mapping
  * still holds the bytes.
@@ -67,7 +71,7 @@ static void copy_leases(
 		memory_order_relaxed);
 }
 
-int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint64_t *ret_ticket)
+int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint32_t asker, uint64_t *ret_ticket)
 {
 	const struct stoup_consumer *from = &d->consumers[idx];
 	uint32_t place = STOUP_IDX_NONE;
@@ -93,7 +97,8 @@ int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint64_t *ret_ticket)
 	to->pid = from->pid;
 	to->uid = from->uid;
 	to->snapshot_seq = from->snapshot_seq;
-	to->fork_parent_no = from->attach_no;
+	to->fork_parent_no = d->consumers[asker].attach_no;
+	to->cut = from->cut || idx != asker;
 	to->fork_until_ns = d->now_ns + STOUP_FORK_NS;
 	to->fork_ticket = ticket_new();
 	copy_leases(d, from, to);
@@ -117,6 +122,31 @@ static int give_up(struct stoup_daemon *d, uint32_t idx, uint64_t ticket)
 	return 0;
 }
 
+/* The place of a former attachment of the process that asks; STOUP_IDX_NONE. */
+static uint32_t former_find(const struct stoup_daemon *d, uint32_t asker, uint64_t attach_no)
+{
+	const struct stoup_consumer *own = &d->consumers[asker];
+
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
+		const struct stoup_consumer *c = &d->consumers[i];
+
+		/* ATTACHED: its hang-up is not heard yet. */
+		if ((c->state == STOUP_CONSUMER_DEAF || c->state == STOUP_CONSUMER_ATTACHED) &&
+			i != asker && c->attach_no == attach_no && c->pid == own->pid &&
+			c->uid == own->uid)
+			return i;
+	}
+	return STOUP_IDX_NONE;
+}
+
+static int copy_former(
+	struct stoup_daemon *d, uint32_t asker, uint64_t attach_no, uint64_t *ret_ticket)
+{
+	uint32_t idx = former_find(d, asker, attach_no);
+
+	return idx == STOUP_IDX_NONE ? -ENOENT : stoup_fork_copy(d, idx, asker, ret_ticket);
+}
+
 int stoup_fork_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_wire_fork *msg)
 {
 	struct stoup_wire_fork answer = {
@@ -126,8 +156,12 @@ int stoup_fork_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_
 	/* A peer that asks again without having read the answer before is none of ours. */
 	if (ioctl(sock_fd, SIOCOUTQ, &unread) == 0 && unread > 0)
 		return -EPROTO;
-	answer.error = msg->ticket == 0 ? stoup_fork_copy(d, idx, &answer.ticket)
-	                                : give_up(d, idx, msg->ticket);
+	if (msg->kind == STOUP_WIRE_FORMER)
+		answer.error = copy_former(d, idx, msg->ticket, &answer.ticket);
+	else if (msg->ticket == 0)
+		answer.error = stoup_fork_copy(d, idx, idx, &answer.ticket);
+	else
+		answer.error = give_up(d, idx, msg->ticket);
 	return stoup_wire_send(sock_fd, &answer, sizeof(answer), NULL, 0);
 }
 
@@ -179,6 +213,8 @@ int stoup_fork_redeem(struct stoup_daemon *d, uint64_t ticket, int sock_fd,
 	c->uid = (uint32_t)cred->uid;
 	c->fork_ticket = 0;
 	stoup_consumer_enter(d, idx);
+	if (c->cut)
+		stoup_consumer_dismiss(d, idx);
 	return 0;
 }
 

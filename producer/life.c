@@ -8,7 +8,9 @@
  *                              +--given up, nobody came, the daemon stops ----------------------------+
  *
  * Death is what the kernel says (pidfd), never a pid that was looked up later. A hang-up of a living
- * process frees nothing by itself: it may have closed its descriptors and still read the bytes.
+ * process frees nothing by itself: it may have closed its descriptors and still read the bytes. Where no
+ * pidfd is to be had, its own hang-up has to do; so when we end the talk, our half of the connection is
+ * closed alone, and the other half still tells of its end.
  *
  * Invariant: a place with a page is looked at by every scan, whatever its state; with the page go all
  * cells at once.
@@ -292,19 +294,56 @@ void stoup_consumer_pid_event(struct stoup_daemon *d, uint32_t idx)
 
 void stoup_consumer_hang_up(struct stoup_daemon *d, uint32_t idx)
 {
+	const struct stoup_consumer *c = &d->consumers[idx];
+
+	if (c->state == STOUP_CONSUMER_NONE)
+		return;
+	/* Last rung: no pidfd to be had, the hang-up alone has to do. */
+	if (c->pid_fd < 0)
+		stoup_consumer_drop(d, idx, end_of(c));
+	else
+		stoup_consumer_dismiss(d, idx);
+}
+
+/* Hear no more from it but its hang-up. */
+static void half_close(struct stoup_daemon *d, uint32_t idx)
+{
+	struct epoll_event event = {
+		.events = EPOLLRDHUP, .data.u64 = STOUP_TAG(STOUP_TAG_SOCKET, idx)};
+
+	shutdown(d->consumers[idx].sock_fd, SHUT_WR);
+	epoll_ctl(d->epoll_fd, EPOLL_CTL_MOD, d->consumers[idx].sock_fd, &event);
+}
+
+void stoup_consumer_dismiss(struct stoup_daemon *d, uint32_t idx)
+{
 	struct stoup_consumer *c = &d->consumers[idx];
 	struct stoup_control_consumer *entry = &stoup_control_consumers(d->control)[idx];
 
-	/* Last rung: no pidfd to be had, the hang-up alone has to do. */
-	if (detached(c) || c->pid_fd < 0 || process_gone(c)) {
+	if (c->state != STOUP_CONSUMER_ATTACHED)
+		return;
+	if (detached(c) || process_gone(c)) {
 		stoup_consumer_drop(d, idx, end_of(c));
 		return;
 	}
-	socket_end(d, &c->sock_fd);
+	if (c->pid_fd >= 0)
+		socket_end(d, &c->sock_fd);
+	else
+		half_close(d, idx);
 	c->state = STOUP_CONSUMER_DEAF;
 	c->deaf_wait_ns = DEAF_LOOK_NS;
 	c->deaf_look_ns = d->now_ns + DEAF_LOOK_NS;
 	atomic_store_explicit(&entry->state, STOUP_CONSUMER_DEAF, memory_order_release);
+}
+
+void stoup_consumer_deaf_event(struct stoup_daemon *d, uint32_t idx)
+{
+	const struct stoup_consumer *c = &d->consumers[idx];
+	struct pollfd fd = {.fd = c->sock_fd, .events = POLLRDHUP};
+
+	/* The event may be of the consumer that had this place before. */
+	if (c->sock_fd >= 0 && poll(&fd, 1, 0) == 1)
+		stoup_consumer_drop(d, idx, end_of(c));
 }
 
 void stoup_consumer_cut(struct stoup_daemon *d, uint32_t idx)
@@ -312,18 +351,15 @@ void stoup_consumer_cut(struct stoup_daemon *d, uint32_t idx)
 	struct stoup_consumer *c = &d->consumers[idx];
 
 	stoup_count(d, STOUP_COUNTER_LAGGARDS_CUT, 1);
-	/* A child that has not come yet is told that its ticket is over. */
-	if (c->state == STOUP_CONSUMER_TICKET) {
-		stoup_consumer_drop(d, idx, STOUP_COUNTER_FORKS_EXPIRED);
-		return;
-	}
 	c->cut = 1;
+	/* What it waits for is not answered: it learns of its end instead, and goes on in a newer snapshot. */
+	stoup_requests_forget(d, idx);
 	stoup_log_peer(d, -ESTALE,
 		"process %u uses an old snapshot while places for new volumes run short: disconnected; mend: "
 		"let it call stoup_refresh() and end old cursors",
 		c->pid);
-	if (c->state == STOUP_CONSUMER_ATTACHED)
-		stoup_consumer_hang_up(d, idx);
+	/* A copy stays: its child gets the leases, and is cut off then. */
+	stoup_consumer_dismiss(d, idx);
 }
 
 /* ---- now and then ----------------------------------------------------------------------------- */
@@ -361,6 +397,9 @@ static void deaf_look(struct stoup_daemon *d, uint32_t idx)
 		stoup_consumer_drop(d, idx, end_of(c));
 		return;
 	}
+	/* Without a pidfd its number may be another process's by now: its connection tells. */
+	if (c->pid_fd < 0)
+		return;
 	if (c->deaf_asked) {
 		mapped = stoup_chores_looked(d->looker, idx, c->attach_no);
 		if (mapped == -EAGAIN)

@@ -149,10 +149,12 @@ static int born_make(
 	struct stoup_daemon *d, struct stoup_rescan_diff *diff, struct stoup_error *err)
 {
 	uint32_t idx = 0, i = 0;
-	int rc = 0;
+	int rc = stoup_snapshot_make_room(d, diff->born_cnt);
 
-	if (stoup_snapshot_make_room(d, diff->born_cnt) < diff->born_cnt)
+	if (rc == -E2BIG)
 		return places_short(d, diff->born_cnt, err);
+	if (rc < 0)
+		return rc;
 	for (; i < diff->born_cnt; i++) {
 		struct stoup_rescan_born *born = &diff->born[i];
 
@@ -272,7 +274,7 @@ static void rescan(struct stoup_daemon *d)
 	int rc;
 
 	d->rescan_due_ns = d->rescan_asked_ns = 0;
-	d->places_short = 0;
+	d->places_wanted = 0;
 	if (d->stopping)
 		return;
 	stores_read(d, &r);
@@ -288,14 +290,17 @@ static void rescan(struct stoup_daemon *d)
 		stoup_snapshot_gauges(d);
 		stoup_watch_follow(d);
 	} else {
-		stoup_log_error(d, rc, "rescan: %.200s", err.text);
-		d->places_short = rc == -E2BIG;
+		/* Later, when the reads have come that keep a place: no failure. */
+		if (rc != -EAGAIN)
+			stoup_log_error(d, rc, "rescan: %.200s", err.text);
+		d->places_wanted = rc == -E2BIG || rc == -EAGAIN ? diff.born_cnt : 0;
+		d->places_coming = rc == -EAGAIN;
 	}
 	stoup_rescan_diff_fini(&diff);
 	for (uint32_t i = 0; i < d->opt.store_cnt; i++)
 		stoup_store_close(r.stores[i]);
 	d->rescan_quiet_ns = 0;
-	if (rc < 0 || r.failed_cnt > 0) {
+	if ((rc < 0 && rc != -EAGAIN) || r.failed_cnt > 0) {
 		stoup_count(d, STOUP_COUNTER_RESCANS_FAILED, 1);
 		d->rescan_quiet_ns = d->now_ns + QUIET_NS;
 		memcpy(d->failed_marks, r.marks, sizeof(r.marks));

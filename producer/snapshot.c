@@ -10,7 +10,8 @@
  *              --nothing of it in the pool--> empty: file and catalog let go
  *              --nobody uses a snapshot that had it--> free: the next volume may have the place
  *
- *      places run short --> who uses the oldest snapshot is cut off, and attaches again
+ *      places run short --> who uses the oldest snapshot is cut off, and attaches again; nobody is where
+ *                           leases keep so many places that it would be in vain
  *
  * A consumer says in its page which snapshot is the oldest that it uses, and asks for blocks by the number
  * of a place: so a place gets no other volume while such a snapshot may be in use, however old it is. One who
@@ -24,6 +25,8 @@
  * If the daemon dies: nothing of this outlives it.
  */
 #include "producer/daemon.h"
+
+#include <errno.h>
 
 static int has(const struct stoup_volume *v, uint64_t seq)
 {
@@ -144,25 +147,11 @@ static int step(struct stoup_daemon *d, uint32_t idx, uint64_t oldest)
 	case STOUP_VOLUME_FREE:
 		v->closed = 0;
 		v->born_seq = v->retired_seq = 0;
-		if (d->places_short && d->rescan_due_ns == 0)
-			d->rescan_due_ns = d->now_ns;
 		return 0;
 	case STOUP_VOLUME_STAY:
 	default:
 		return 0;
 	}
-}
-
-void stoup_snapshot_tick(struct stoup_daemon *d)
-{
-	uint64_t oldest = stoup_snapshot_oldest(d);
-	int moved = 0;
-
-	for (uint32_t i = 0; i < d->volume_cnt; i++)
-		while (step(d, i, oldest))
-			moved = 1;
-	if (moved)
-		stoup_snapshot_gauges(d);
 }
 
 static uint32_t places_free(const struct stoup_daemon *d)
@@ -175,12 +164,52 @@ static uint32_t places_free(const struct stoup_daemon *d)
 	return cnt;
 }
 
-/* Would there be room if nobody used an older snapshot? */
-static int room_possible(const struct stoup_daemon *d, uint32_t cnt)
+/* Of which volumes are blocks leased? */
+static void leases_look(struct stoup_daemon *d)
 {
-	uint32_t served = stoup_snapshot_cnt(d, d->snapshot_seq);
+	stoup_evict_scan(d);
+	for (uint32_t i = 0; i < d->volume_cnt; i++)
+		d->volumes[i].leased_cnt = 0;
+	for (uint32_t i = 0; i < d->leased_cnt; i++)
+		d->volumes[d->buffers[d->leased[i]].volume_idx].leased_cnt++;
+}
 
-	return cnt <= d->volume_cap - served;
+/* Places that are free, or will be when reads under way have come, if no snapshot before `oldest` is used. */
+static uint32_t places_reach(const struct stoup_daemon *d, uint64_t oldest)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < d->volume_cnt; i++) {
+		const struct stoup_volume *v = &d->volumes[i];
+
+		if (!v->file && !v->closed)
+			continue;
+		kept += v->retired_seq == 0 || v->retired_seq > oldest || v->leased_cnt > 0;
+	}
+	return d->volume_cap - kept;
+}
+
+/* A rescan that found no room: would another one? */
+static int room_comes(struct stoup_daemon *d)
+{
+	if (d->places_coming)
+		return places_free(d) >= d->places_wanted;
+	leases_look(d);
+	return places_reach(d, d->snapshot_seq) >= d->places_wanted;
+}
+
+void stoup_snapshot_tick(struct stoup_daemon *d)
+{
+	uint64_t oldest = stoup_snapshot_oldest(d);
+	int moved = 0;
+
+	for (uint32_t i = 0; i < d->volume_cnt; i++)
+		while (step(d, i, oldest))
+			moved = 1;
+	if (moved)
+		stoup_snapshot_gauges(d);
+	if (d->places_wanted > 0 && d->rescan_due_ns == 0 && room_comes(d))
+		d->rescan_due_ns = d->now_ns;
 }
 
 /* Cut off all whose oldest snapshot is `seq`. */
@@ -195,18 +224,26 @@ static void cut_all(struct stoup_daemon *d, uint64_t seq)
 	}
 }
 
-uint32_t stoup_snapshot_make_room(struct stoup_daemon *d, uint32_t cnt)
+int stoup_snapshot_make_room(struct stoup_daemon *d, uint32_t cnt)
 {
 	uint64_t oldest;
 
-	while (places_free(d) < cnt && room_possible(d, cnt)) {
+	if (places_free(d) >= cnt)
+		return 0;
+	/* What nobody uses any more may wait for the tick. */
+	stoup_snapshot_tick(d);
+	leases_look(d);
+	if (places_reach(d, d->snapshot_seq) < cnt)
+		return places_free(d) < cnt ? -E2BIG : 0;
+	for (;;) {
+		if (places_free(d) >= cnt)
+			return 0;
 		oldest = stoup_snapshot_oldest(d);
-		if (oldest == d->snapshot_seq)
-			break;
+		if (places_reach(d, oldest) >= cnt || oldest == d->snapshot_seq)
+			return -EAGAIN;
 		cut_all(d, oldest);
 		stoup_snapshot_tick(d);
 	}
-	return places_free(d);
 }
 
 void stoup_snapshot_gauges(struct stoup_daemon *d)

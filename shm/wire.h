@@ -9,6 +9,8 @@
  *         |            ...               |   the socket stays open: its hang-up tells of an end
  *         | -- fork -------------------> |   before a fork: copy my leases, for a child
  *         | <- fork + ticket ----------- |   the copy holds them from now on
+ *         | -- fork of former, number -> |   the same of an earlier attachment of this process, which was
+ *         | <- fork + ticket ----------- |   disconnected while it held leases
  *
  *      child                            daemon
  *         | -- hello with the ticket --> |   whoever knows it gets the copy, once
@@ -32,6 +34,7 @@
 #define STOUP_WIRE_REPLY   2u
 #define STOUP_WIRE_VOLUMES 3u /* both ways */
 #define STOUP_WIRE_FORK    4u /* both ways */
+#define STOUP_WIRE_FORMER  5u /* asked; the answer is a FORK */
 
 /* Flags of a hello. */
 #define STOUP_HELLO_MONITOR 0x1u /* wants to look, not to lease: the control object alone */
@@ -94,7 +97,8 @@ struct stoup_wire_fork {
 	uint64_t magic;
 	uint32_t kind;   /* STOUP_WIRE_FORK */
 	int32_t error;   /* answered: 0, or why not */
-	uint64_t ticket; /* asked: 0 = make a copy, else give that copy up; answered: the ticket */
+	uint64_t ticket; /* asked: 0 = make a copy, else give that copy up; answered: the ticket.
+			  * FORMER: attach_no of the attachment whose leases are to be copied */
 };
 
 /* Send one packet with descriptors (fd_cnt may be 0). 0 or a negative errno; never raises SIGPIPE. */

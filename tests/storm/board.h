@@ -42,7 +42,8 @@ struct storm_tally {
 	_Atomic uint64_t orphaned;            /* calls that waited in vain for another daemon */
 	_Atomic uint64_t stale;               /* scans given up because the store had changed */
 	_Atomic uint64_t refreshes, children; /* snapshots taken anew; children that inherited */
-	_Atomic uint64_t reattaches;          /* by hand, after -EPIPE */
+	_Atomic uint64_t reattaches;          /* by hand, after -EPIPE, or for no reason */
+	_Atomic uint64_t late;                /* calls that took much longer than they may */
 };
 
 struct storm_worker {
@@ -56,7 +57,8 @@ struct storm_worker {
 struct storm_board {
 	_Atomic uint32_t phase; /* enum storm_phase */
 	uint32_t series_cnt;
-	uint32_t shift_cnt;                            /* series that are replaced meanwhile */
+	uint32_t shift_cnt; /* series that are replaced meanwhile */
+	uint32_t forks;     /* many forks, and several threads to a worker */
 	_Atomic uint64_t record_cnt[STORM_SERIES_CAP]; /* at least so many are in the store */
 	struct storm_tally victims;                    /* of all of them together */
 	struct storm_worker workers[STORM_WORKER_CAP];

@@ -44,17 +44,24 @@ void storm_daemon_start(struct storm *s)
 {
 	struct storm_daemon *d = &s->daemon;
 	char ready[] = "3";
-	char *argv[] = {(char[]){"stoupd"}, (char[]){"--store"}, (char *)(uintptr_t)s->opt.store,
-		(char[]){"--pool"}, (char *)(uintptr_t)s->opt.pool, (char[]){"--size"},
-		(char *)(uintptr_t)s->opt.size, (char[]){"--ready-fd"}, ready, (char[]){"--quiet"},
-		NULL};
+	char rows[STORM_ROW_CNT][512];
+	char *argv[12 + STORM_ROW_CNT] = {(char[]){"stoupd"}, (char[]){"--store"},
+		(char *)(uintptr_t)s->opt.store, (char[]){"--pool"}, (char *)(uintptr_t)s->opt.pool,
+		(char[]){"--size"}, (char *)(uintptr_t)s->opt.size, (char[]){"--ready-fd"}, ready,
+		(char[]){"--quiet"}};
 	int fds[2];
+
+	for (uint32_t i = 0; s->opt.crowd && i < STORM_ROW_CNT; i++) {
+		snprintf(rows[i], sizeof(rows[i]), "--store=%s/../row%u", s->opt.store, i);
+		argv[10 + i] = rows[i];
+	}
 
 	if (s->gen + 1 == STORM_GEN_CAP || pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
 		storm_fail(s, "the daemon can not be started: %s", strerror(errno));
 		return;
 	}
 	s->gen++;
+	s->cut_seen = 0;
 	s->gens[s->gen] = (struct storm_gen){.spawn_ns = storm_clock()};
 	*d = (struct storm_daemon){.state = STORM_STARTING, .ready_fd = fds[0], .pid_fd = -1};
 	d->pid = storm_spawn(s, "stoupd", argv, fds[1], s->opt.log);

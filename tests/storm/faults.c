@@ -3,6 +3,7 @@
  *
  *      lasting:   a worker, a victim or the daemon stopped; /dev/shm full; a flood of connections
  *      at once:   the daemon killed, or ended by SIGTERM
+ *                 a crowd of volumes, until the daemon's places for them run short
  *      beside:    series that grow and series that are replaced, now and then with a writer killed
  *
  * A fault that lasts is undone at the time that was fixed when it began, and before each checkpoint.
@@ -37,13 +38,15 @@ enum fault {
 	FAULT_FLOOD,
 	FAULT_GROW,
 	FAULT_REPLACE,
+	FAULT_CROWD,
 	FAULT_WRITER_KILL, /* not chosen: a writer's fate */
 	FAULT_CNT
 };
 
 static const char *const names[FAULT_CNT] = {"", "daemon killed", "daemon ended by SIGTERM",
 	"daemon stopped", "worker stopped", "victim stopped", "/dev/shm full",
-	"flood of connections", "series grown", "series replaced", "writer killed"};
+	"flood of connections", "series grown", "series replaced", "crowd of volumes",
+	"writer killed"};
 
 /* How often each, and how long it lasts at most. */
 static const struct {
@@ -58,19 +61,25 @@ static const struct {
 	[FAULT_FLOOD] = {2, 300},
 	[FAULT_GROW] = {3, 0},
 	[FAULT_REPLACE] = {2, 0},
+	[FAULT_CROWD] = {24, 200},
 };
+
+static uint32_t weight(const struct storm *s, uint32_t fault)
+{
+	return fault == FAULT_CROWD && !s->opt.crowd ? 0 : kinds[fault].weight;
+}
 
 static enum fault choose(struct storm *s)
 {
 	uint32_t sum = 0, at;
 
 	for (uint32_t i = 0; i < FAULT_CNT; i++)
-		sum += kinds[i].weight;
+		sum += weight(s, i);
 	at = (uint32_t)storm_below(&s->random, sum);
 	for (uint32_t i = 0; i < FAULT_CNT; i++) {
-		if (at < kinds[i].weight)
+		if (at < weight(s, i))
 			return (enum fault)i;
-		at -= kinds[i].weight;
+		at -= weight(s, i);
 	}
 	return FAULT_NONE;
 }
@@ -270,6 +279,8 @@ static int fault_begin(struct storm *s, enum fault fault)
 	case FAULT_REPLACE:
 		writer_begin(s, fault);
 		return 0;
+	case FAULT_CROWD:
+		return storm_crowd_begin(s);
 	case FAULT_NONE:
 	case FAULT_WRITER_KILL:
 	case FAULT_CNT:
@@ -305,6 +316,9 @@ void storm_fault_end(struct storm *s)
 	case FAULT_FLOOD:
 		kill(s->flood_pid, SIGKILL);
 		waitpid(s->flood_pid, &status, 0);
+		break;
+	case FAULT_CROWD:
+		storm_crowd_end(s);
 		break;
 	case FAULT_NONE:
 	case FAULT_DAEMON_KILL:

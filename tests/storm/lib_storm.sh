@@ -5,6 +5,7 @@
 #   storm_own_shm SCRIPT ARGUMENT...   run SCRIPT again where /dev/shm is its own, if that can be had
 #   storm_prepare SOURCE               build what is not there, and make the store
 #   storm_shifting                     add the series that a soak replaces
+#   storm_crowd                        make the volumes that come and go until places run short
 #   storm_run OPTION...                run, then verify the store; the exit status is the verdict
 
 STORM_SERIES=6
@@ -12,6 +13,7 @@ STORM_RECORDS=60000 # of each; half of them in a volume of its own, 20000 and 40
 STORM_SMALL=20
 STORM_SMALL_RECORDS=300
 STORM_SHIFT_RECORDS=20000
+STORM_CROWD_CNT=70 # in eight stores: twice that many are more than the daemon's 1024 spare places
 
 storm_work=
 storm_bin=
@@ -73,6 +75,21 @@ storm_shifting() {
 		"901:0:$STORM_SHIFT_RECORDS"
 	"$storm_bin/stoup" ingest --store "$storm_work/store" --quiet --block 64K "$storm_work/part.dbn"
 	rm -- "$storm_work/part.dbn"
+}
+
+# Small volumes that nobody reads, and the stores into which they come; sets STORM_CROWD.
+storm_crowd() {
+	local i
+
+	STORM_CROWD=$storm_work/crowd
+	for ((i = 0; i < STORM_CROWD_CNT; i++)); do
+		"$storm_bin/storm_data" "$storm_work/part.dbn" 0 "990:$((20 * i)):$((20 * i + 20))"
+		"$storm_bin/stoup" ingest --store "$STORM_CROWD" --quiet --block 64K "$storm_work/part.dbn"
+	done
+	rm -- "$storm_work/part.dbn"
+	for ((i = 0; i < 8; i++)); do
+		mkdir "$storm_work/row$i"
+	done
 }
 
 storm_run() {

@@ -12,7 +12,7 @@
 struct sums {
 	uint64_t spans, records, bytes, scans, held, wrong, held_wrong, lost, doubled, failed,
 		waits;
-	uint64_t orphaned, stale, refreshes, children, reattaches;
+	uint64_t orphaned, stale, refreshes, children, reattaches, late;
 };
 
 static void sum(struct sums *sums, const struct storm_tally *tally)
@@ -34,6 +34,7 @@ static void sum(struct sums *sums, const struct storm_tally *tally)
 	ADD(refreshes);
 	ADD(children);
 	ADD(reattaches);
+	ADD(late);
 #undef ADD
 }
 
@@ -143,14 +144,15 @@ static void report_done(
 	line("  scans read to their end", workers->scans);
 	line("  held spans looked at again", workers->held);
 	line("  calls that timed out or starved, retried", workers->waits);
-	line("  calls that found no daemon for 30 s, retried", workers->orphaned);
-	line("  attached anew by hand", workers->reattaches);
+	line("  calls that found no daemon in time, retried", workers->orphaned);
+	line("  attached anew by themselves", workers->reattaches);
 	line("victims: records looked at", victims->records);
 	if (s->opt.soak_s > 0) {
 		line("snapshots taken anew", workers->refreshes);
 		line("scans given up: the store changed", workers->stale);
 		line("children that went on with inherited leases", workers->children);
 		storm_fault_report(s);
+		line("consumers cut off, as far as was seen", s->cut_cnt);
 	}
 }
 
@@ -173,6 +175,7 @@ int storm_report(struct storm *s)
 	line("records lost", all.lost);
 	line("records doubled", all.doubled);
 	line("calls with an unexpected result", all.failed);
+	line("calls that took 5 s longer than they may", all.late);
 	line("leaked leases", s->leaked_leases);
 	line("leaked bytes of shared memory", s->bytes_left);
 	line("names left", s->names_left);
@@ -190,7 +193,7 @@ int storm_report(struct storm *s)
 	distribution(
 		&s->resume_late, "call of a worker that did not wait then, until its record", 0);
 	report_processors(s);
-	found = all.wrong || all.held_wrong || all.lost || all.doubled || all.failed ||
+	found = all.wrong || all.held_wrong || all.lost || all.doubled || all.failed || all.late ||
 	        s->leaked_leases || s->bytes_left || s->names_left || s->violations;
 	printf("\n%s (seed %" PRIu64 ")\n", found ? "VIOLATIONS: see above" : "no violation",
 		s->opt.seed);

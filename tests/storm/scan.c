@@ -41,6 +41,15 @@ void storm_progress(struct storm_run *run, uint64_t now_ns)
 		atomic_store_explicit(&run->self->progress_ns, now_ns, memory_order_relaxed);
 }
 
+void storm_call_took(struct storm_run *run, const char *call, uint64_t asked_ns)
+{
+	uint64_t ns = storm_now() - asked_ns;
+
+	if (ns > run->longest_ns + STORM_LATE_NS)
+		storm_violation(run, &run->tally->late, 1, "%s took %.1f s, and may take %.1f s",
+			call, (double)ns / 1e9, (double)run->longest_ns / 1e9);
+}
+
 /* ---- looking ---------------------------------------------------------------------------------- */
 
 /* A record is not what must stand here: is it another one, or damaged? */
@@ -291,6 +300,7 @@ int storm_scan_step(struct storm_scan *scan)
 
 	rc = stoup_next(scan->cur, &span);
 	now_ns = storm_now();
+	storm_call_took(run, "stoup_next", asked_ns);
 	if (rc >= 0) {
 		storm_progress(run, now_ns);
 		note_resume(run, asked_ns, now_ns);

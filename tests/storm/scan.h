@@ -17,6 +17,7 @@
 #include "storm/board.h"
 
 #define STORM_HOLD_CAP 4u
+#define STORM_LATE_NS  UINT64_C(5000000000) /* what a call may take beyond its time */
 
 /* What one thread works with. */
 struct storm_run {
@@ -26,11 +27,16 @@ struct storm_run {
 	struct storm_worker *self; /* NULL: a victim, of which nothing is expected */
 	struct stoup *st;
 	uint64_t seed, random;
-	uint64_t reconnect_cnt; /* as of the last look */
-	uint64_t asked_ns;      /* by hand: the call that met the end; 0 = none */
-	uint32_t slot;          /* for messages */
-	uint32_t steps_left;    /* of a child; 0 = no end */
-	int by_hand;            /* attaches anew by itself instead of leaving it to the library */
+	uint64_t reconnect_cnt;      /* as of the last look */
+	uint64_t fork_reconnect_cnt; /* as of the last fork that was for another session */
+	uint64_t asked_ns;           /* by hand: the call that met the end; 0 = none */
+	uint64_t longest_ns;         /* that one call may take */
+	uint32_t slot;               /* for messages */
+	uint32_t steps_left;         /* of a child; 0 = no end */
+	int formerly;                /* the next child has leases of the session before */
+	uint32_t child_cnt;          /* at most so many live */
+	_Atomic uint32_t *end;       /* of a second thread: set when it is to end */
+	int by_hand; /* attaches anew by itself instead of leaving it to the library */
 };
 
 struct storm_held {
@@ -51,6 +57,9 @@ struct storm_scan {
 };
 
 uint64_t storm_now(void); /* CLOCK_MONOTONIC */
+
+/* A call that began at `asked_ns` has returned: did it keep its time? */
+void storm_call_took(struct storm_run *run, const char *call, uint64_t asked_ns);
 
 /* Something went on: a worker that says this for too long no more hangs. */
 void storm_progress(struct storm_run *run, uint64_t now_ns);

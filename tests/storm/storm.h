@@ -4,6 +4,7 @@
  *      daemon.c   start, announcement, kill, start anew     look.c     processes, pool, names: what is left
  *      victims.c  spawn, kill, time until leases are free   report.c   the table at the end
  *      turn.c     one turn of the loop, checkpoints         faults.c   what the soak adds
+ *      crowd.c    volumes that come and go until places run short
  *
  *      daemon:  DOWN --spawn--> STARTING --"ready"--> UP --SIGKILL--> DOWN ...
  *      victim:  NONE --spawn--> RUNNING --SIGKILL--> KILLED --pidfd--> DEAD --its entry is free--> NONE
@@ -20,7 +21,8 @@
 #include "storm/board.h"
 
 #define STORM_VICTIM_CAP 16u
-#define STORM_GEN_CAP    8192u                 /* starts of the daemon */
+#define STORM_ROW_CNT    8u    /* stores beside the one that is read: for the crowd */
+#define STORM_GEN_CAP    8192u /* starts of the daemon */
 #define STORM_STUCK_NS   UINT64_C(90000000000) /* a worker that does nothing for so long hangs */
 
 struct storm_options {
@@ -34,7 +36,10 @@ struct storm_options {
 	uint32_t worker_cnt, victim_cnt, by_hand_cnt;
 	uint32_t series_cnt, record_cnt, small_cnt, small_record_cnt;
 	uint32_t shift_cnt, shift_record_cnt; /* series that are replaced */
-	double soak_s;                        /* 0: a storm, by number of kills */
+	const char
+		*crowd; /* directory of volumes that come and go until places run short, or NULL */
+	int forks;      /* a storm of forks */
+	double soak_s;  /* 0: a storm, by number of kills */
 	int daemon_nice;
 	int own_shm; /* /dev/shm is this run's alone: what is used there is its own, and it may be filled */
 	int verbose;
@@ -127,6 +132,8 @@ struct storm {
 	uint64_t grown[STORM_SERIES_CAP]; /* records that are in the store for certain */
 	struct storm_victim *stopped_victim;
 	int full_fd;
+	uint64_t cut_cnt;  /* consumers that were cut off, as far as daemons lived to tell */
+	uint64_t cut_seen; /* of the present daemon */
 };
 
 /* ---- small things ----------------------------------------------------------------------------- */
@@ -195,6 +202,8 @@ int storm_report(struct storm *s);
 /* ---- faults.c --------------------------------------------------------------------------------- */
 
 void storm_fault_turn(struct storm *s);
+int storm_crowd_begin(struct storm *s); /* 0: not now */
+void storm_crowd_end(struct storm *s);
 uint64_t storm_fault_due(const struct storm *s);
 void storm_fault_end(struct storm *s); /* undo the one that lasts */
 void storm_fault_report(const struct storm *s);

@@ -9,6 +9,8 @@
  *   --small N              further series, of --small-records each, that share blocks
  *   --shifting N           series of --shifting-records each that a soak replaces (0 or 2)
  *   --soak SECONDS         random faults for so long instead of a number of kills
+ *   --forks                many forks, and several threads to a worker
+ *   --crowd DIR            volumes that a soak lets come and go until places run short
  *   --daemon-nice N        priority of the daemon, -20 to 19 (0)
  *   --own-shm              nobody else uses this /dev/shm
  *   --log FILE             where the daemon's own messages go
@@ -135,6 +137,8 @@ static const struct option options[] = {
 	{"shifting", required_argument, NULL, 'x'},
 	{"shifting-records", required_argument, NULL, 'X'},
 	{"soak", required_argument, NULL, 'k'},
+	{"forks", no_argument, NULL, 'f'},
+	{"crowd", required_argument, NULL, 'C'},
 	{"own-shm", no_argument, NULL, 'o'},
 	{"daemon-nice", required_argument, NULL, 'N'},
 	{"log", required_argument, NULL, 'l'},
@@ -198,6 +202,12 @@ static int set_option(struct storm_options *opt, int which)
 	case 'k':
 		opt->soak_s = strtod(optarg, NULL);
 		break;
+	case 'f':
+		opt->forks = 1;
+		break;
+	case 'C':
+		opt->crowd = optarg;
+		break;
 	case 'N':
 		opt->daemon_nice = (int)strtol(optarg, NULL, 10);
 		break;
@@ -248,6 +258,7 @@ static int board_make(struct storm *s)
 		return -1;
 	s->board->series_cnt = s->opt.series_cnt + s->opt.small_cnt;
 	s->board->shift_cnt = s->opt.shift_cnt;
+	s->board->forks = (uint32_t)s->opt.forks;
 	for (uint32_t i = 0; i < s->board->series_cnt; i++) {
 		s->grown[i] = i < s->opt.series_cnt ? s->opt.record_cnt : s->opt.small_record_cnt;
 		atomic_store(&s->board->record_cnt[i], s->grown[i]);

@@ -31,14 +31,19 @@
 #include "storm/record.h"
 #include "storm/scan.h"
 
-#define ATTACH_NS    UINT64_C(60000000000) /* longest time without a daemon */
-#define NAP_NS       200000
-#define FLOOD_CNT    100
-#define THREAD_CAP   3u
-#define FORK_PART    1500u /* one of so many steps of a soak is a fork */
-#define CHILD_STEPS  30u
-#define REFRESH_PART 8u
-#define VICTIM_NAP   400u /* microseconds, at most, between two steps of a victim */
+#define ATTACH_NS     UINT64_C(60000000000) /* longest time without a daemon */
+#define NAP_NS        200000
+#define FLOOD_CNT     100
+#define THREAD_CAP    3u
+#define FORK_PART     1500u               /* one of so many steps of a soak is a fork */
+#define FORKS_PART    40u                 /* ... of a storm of forks */
+#define CHILD_CAP     6u                  /* of one worker at a time */
+#define FORMER_NAP_NS UINT64_C(150000000) /* what the parent gives back is used again by then */
+#define CHILD_STEPS   30u
+#define BURST_CNT     6u /* jobs beside those of a second thread */
+#define AGAIN_PART    4u /* one of so many bursts is followed by an attach anew */
+#define REFRESH_PART  8u
+#define VICTIM_NAP    400u /* microseconds, at most, between two steps of a victim */
 
 static void nap(uint64_t ns)
 {
@@ -63,6 +68,11 @@ static int attach_once(struct storm_run *run, struct stoup_error *err)
 	opt.timeout_ns = run->self ? UINT64_C(1000000) << storm_below(&run->random, 12)
 	                           : UINT64_C(50000) << storm_below(&run->random, 10);
 	opt.ahead_cnt = storm_below(&run->random, 4) == 0 ? UINT32_MAX : 0;
+	if (run->board->forks)
+		opt.reconnect_ns = UINT64_C(2000000000) << storm_below(&run->random, 3);
+	/* A call waits for another daemon once, and for its own blocks, and those that show its place. */
+	run->longest_ns =
+		4 * opt.timeout_ns + (opt.reconnect_ns ? opt.reconnect_ns : UINT64_C(30000000000));
 	return stoup_attach(run->pool, &opt, &run->st, err);
 }
 
@@ -74,8 +84,11 @@ static int attach(struct storm_run *run)
 	int rc;
 
 	for (;;) {
+		uint64_t asked_ns = storm_now();
+
 		run->st = NULL;
 		rc = attach_once(run, &err);
+		storm_call_took(run, "stoup_attach", asked_ns);
 		if (rc == 0)
 			break;
 		if (storm_now() > until_ns)
@@ -123,13 +136,18 @@ static void child(struct storm_run *run, struct storm_scan *scans, uint32_t cnt,
 	struct stoup_fork *fork_state)
 {
 	struct stoup_error err = {0};
+	uint64_t asked_ns = storm_now();
 	int rc = stoup_fork_child(fork_state, &err);
 
+	storm_call_took(run, "stoup_fork_child", asked_ns);
 	run->self = NULL;
 	run->steps_left = CHILD_STEPS;
 	if (rc == 0) {
+		/* Time for the parent to give back what both hold. */
+		nap(run->formerly ? FORMER_NAP_NS : 1000 * storm_below(&run->random, 20000));
 		rc = job(run, scans, cnt);
-		if (rc != -EPIPE)
+		/* Cursors of the parent's other thread are open for ever. */
+		if (rc != -EPIPE && !run->board->forks)
 			detach(run);
 		storm_add(&run->tally->children, 1);
 	} else if (rc != -EPIPE && rc != -ETIMEDOUT && rc != -ETIME && rc != -ESTALE &&
@@ -145,9 +163,11 @@ static void fork_off(struct storm_run *run, struct storm_scan *scans, uint32_t c
 {
 	struct stoup_error err = {0};
 	struct stoup_fork fork_state;
+	uint64_t asked_ns = storm_now();
 	int rc = stoup_fork_prepare(run->st, &fork_state, &err);
 	pid_t pid;
 
+	storm_call_took(run, "stoup_fork_prepare", asked_ns);
 	if (rc < 0) {
 		storm_add(&run->tally->waits, 1);
 		if (rc != -EPIPE && rc != -EUSERS && rc != -ETIMEDOUT && rc != -ETIME)
@@ -161,18 +181,40 @@ static void fork_off(struct storm_run *run, struct storm_scan *scans, uint32_t c
 	rc = stoup_fork_parent(&fork_state, pid > 0);
 	if (rc < 0)
 		storm_violation(run, &run->tally->failed, 1, "stoup_fork_parent: %d", rc);
-	if (pid > 0 && storm_below(&run->random, 2)) {
+	run->child_cnt += pid > 0;
+	if (pid > 0 && !run->formerly && storm_below(&run->random, 2)) {
 		nap(1000 * storm_below(&run->random, 3000));
 		kill(pid, SIGKILL);
 	}
 }
 
-static void children_end(int flags)
+static void children_end(struct storm_run *run, int flags)
 {
 	int status;
 
 	while (waitpid(-1, &status, flags) > 0)
-		;
+		run->child_cnt -= run->child_cnt > 0;
+}
+
+/* Is it time for a child? */
+static int fork_due(struct storm_run *run)
+{
+	struct stoup_stats stats = {.struct_len = sizeof(stats)};
+
+	if (!run->self || run->board->shift_cnt == 0)
+		return 0;
+	if (!run->board->forks)
+		return storm_below(&run->random, FORK_PART) == 0;
+	children_end(run, WNOHANG);
+	run->formerly = 0;
+	/* While something is held of the session before, which is to be inherited as well. */
+	stoup_stats(run->st, &stats);
+	if (stats.reconnect_cnt != run->fork_reconnect_cnt && run->child_cnt < 2 * CHILD_CAP) {
+		run->fork_reconnect_cnt = stats.reconnect_cnt;
+		run->formerly = 1;
+		return 1;
+	}
+	return run->child_cnt < CHILD_CAP && storm_below(&run->random, FORKS_PART) == 0;
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------- */
@@ -200,6 +242,8 @@ static void choose(struct storm_run *run, struct storm_scan *scan)
 	}
 	scan->hold_cnt = (uint32_t)storm_below(random, STORM_HOLD_CAP);
 	scan->hold_permille = storm_below(random, 3) ? 300 : 900;
+	if (run->board->forks && storm_below(random, 2))
+		scan->hold_permille = 100;
 }
 
 /* The series that are replaced under the readers: whichever edition it is, it is one. */
@@ -250,8 +294,7 @@ static int job(struct storm_run *run, struct storm_scan *scans, uint32_t cnt)
 			rc = -ECANCELED;
 		if (run->steps_left && --run->steps_left == 0)
 			rc = -ECANCELED;
-		if (run->self && run->board->shift_cnt > 0 && rc == 0 && left > 0 &&
-			storm_below(&run->random, FORK_PART) == 0)
+		if (rc == 0 && left > 0 && fork_due(run))
 			fork_off(run, scans, left);
 		if (!run->self && storm_below(&run->random, 2))
 			nap(1000 * storm_below(&run->random, VICTIM_NAP));
@@ -277,8 +320,10 @@ static int random_job(struct storm_run *run)
 static void refresh(struct storm_run *run)
 {
 	struct stoup_error err = {0};
+	uint64_t asked_ns = storm_now();
 	int rc = stoup_refresh(run->st, &err);
 
+	storm_call_took(run, "stoup_refresh", asked_ns);
 	if (rc > 0)
 		storm_add(&run->tally->refreshes, 1);
 	if (rc == -EPIPE && run->by_hand)
@@ -298,7 +343,7 @@ static void park(struct storm_run *run)
 	struct stoup_stats stats = {.struct_len = sizeof(stats)};
 	int rc;
 
-	children_end(0);
+	children_end(run, 0);
 	/* An attachment whose daemon ended unnoticed still has the memory of that one. */
 	do {
 		rc = open_all(&scan, 1);
@@ -320,6 +365,40 @@ static void park(struct storm_run *run)
 	atomic_store_explicit(&run->self->parked, 0, memory_order_release);
 }
 
+/* Beside the jobs of the first thread, and under its forks. */
+static void *second_thread(void *arg)
+{
+	struct storm_run *run = arg;
+
+	while (phase(run) == STORM_RUN && !atomic_load(run->end))
+		random_job(run);
+	return NULL;
+}
+
+/* Some jobs in two threads; then now and then another attachment. */
+static int burst(struct storm_run *run)
+{
+	struct storm_run other = *run;
+	_Atomic uint32_t end = 0;
+	pthread_t thread;
+
+	/* Of a second thread the library's going on is not expected: -EPIPE ends its job. */
+	other.self = NULL;
+	other.random = storm_random(&run->random);
+	other.end = &end;
+	if (run->by_hand || pthread_create(&thread, NULL, second_thread, &other) != 0)
+		return random_job(run);
+	for (uint32_t i = 0; i < BURST_CNT && phase(run) == STORM_RUN; i++)
+		random_job(run);
+	atomic_store(&end, 1);
+	pthread_join(thread, NULL);
+	if (storm_below(&run->random, AGAIN_PART) != 0)
+		return 0;
+	detach(run);
+	storm_add(&run->tally->reattaches, 1);
+	return attach(run);
+}
+
 static int worker(struct storm_run *run)
 {
 	if (attach(run) < 0)
@@ -327,15 +406,17 @@ static int worker(struct storm_run *run)
 	while (phase(run) != STORM_END) {
 		if (phase(run) == STORM_PAUSE)
 			park(run);
+		else if (run->board->forks)
+			burst(run);
 		else
 			random_job(run);
 		if (run->st && storm_below(&run->random, REFRESH_PART) == 0)
 			refresh(run);
 		if (!run->st)
 			return 1;
-		children_end(WNOHANG);
+		children_end(run, WNOHANG);
 	}
-	children_end(0);
+	children_end(run, 0);
 	detach(run);
 	return 0;
 }

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* helper_fork.c - a consumer that forks in the middle of its scan, with leases: both halves read on.
  *
- * usage: helper_fork POOL SERIES HOLD_CNT
+ * usage: helper_fork POOL SERIES HOLD_CNT [--steps]
+ *   --steps  print {"step": NAME} and wait for a line of standard input: "reading" with all leases taken,
+ *            "prepared" before the fork, "joined" in the child; the parent gives all back and ends its scan
+ *            before the child goes on
  *
  * Prints a line of JSON for the child, then one for the parent: records of the whole scan, sum of their
  * bytes, and whether what was held is unchanged. Exit status 1 when either could not go on.
@@ -10,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "consumer/stoup.h"
@@ -24,7 +28,20 @@ struct half {
 	uint64_t sums[HOLD_CAP];
 	uint32_t hold_cnt, held_cnt;
 	uint64_t records, sum;
+	int steps;
 };
+
+static void step(const struct half *half, const char *name)
+{
+	char byte = 0;
+
+	if (!half->steps)
+		return;
+	printf("{\"step\": \"%s\"}\n", name);
+	fflush(stdout);
+	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
+		;
+}
 
 static uint64_t sum_bytes(const struct stoup_span *span)
 {
@@ -90,8 +107,10 @@ static int child(struct half *half, struct stoup_fork *fork_state)
 	struct stoup_error err = {0};
 	int rc = stoup_fork_child(fork_state, &err);
 
-	if (rc == 0)
+	if (rc == 0) {
+		step(half, "joined");
 		return finish(half, "child");
+	}
 	printf("{\"who\": \"child\", \"rc\": %d, \"text\": \"%s\"}\n", rc, err.text);
 	fflush(stdout);
 	return 1;
@@ -117,25 +136,33 @@ int main(int argc, char **argv)
 	int rc, status = 0;
 	pid_t pid;
 
-	if (argc != 4 || (half.hold_cnt = (uint32_t)strtoul(argv[3], NULL, 10)) > HOLD_CAP)
+	half.steps = argc == 5 && strcmp(argv[4], "--steps") == 0;
+	if (argc != 4 + half.steps ||
+		(half.hold_cnt = (uint32_t)strtoul(argv[3], NULL, 10)) > HOLD_CAP)
 		return 2;
 	rc = open_all(&half, argv, &err);
 	if (rc == 0)
 		rc = read_on(&half, 0);
+	if (rc >= 0)
+		step(&half, "reading");
 	if (rc >= 0)
 		rc = stoup_fork_prepare(half.st, &fork_state, &err);
 	if (rc < 0) {
 		printf("{\"who\": \"parent\", \"rc\": %d, \"text\": \"%s\"}\n", rc, err.text);
 		return 1;
 	}
+	step(&half, "prepared");
 	pid = fork();
 	if (pid == 0)
 		_exit(child(&half, &fork_state));
 	if (stoup_fork_parent(&fork_state, pid > 0) < 0 || pid < 0)
 		return 1;
+	if (half.steps)
+		rc = finish(&half, "parent");
 	if (waitpid(pid, &status, 0) != pid)
 		return 1;
-	rc = finish(&half, "parent");
+	if (!half.steps)
+		rc = finish(&half, "parent");
 	/* A child that a test killed is what it wanted. */
 	return rc || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
 }

@@ -80,6 +80,11 @@ check(set(code) == document, f"tags in the code {sorted(code)}, in docs/memory-m
 for tag, places in code.items():
     check(len(places) >= 2, f"tag {tag} has one end only: {places}")
 
+# ---- the operations behind the tags are those that tests/arm64_orders.py compares with instructions ---
+orders = subprocess.run([sys.executable, "-B", os.path.join(SOURCE, "tests/arm64_orders.py"), "--table"],
+                        capture_output=True, text=True)
+check(orders.returncode == 0, "the table in tests/arm64_orders.py: " + orders.stdout + orders.stderr)
+
 # ---- each hook in the code is tried in the kill matrix, and has its row in docs/crash-states.md ------
 hooks = {name for folder in ("shm", "producer", "consumer") for path in files(folder, ".c", ".h")
          for name in re.findall(r'STOUP_HOOK\("([a-z.]+)"\)', read(path))}

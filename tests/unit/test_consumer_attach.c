@@ -256,6 +256,30 @@ START_TEST(too_few_free_descriptors_are_said_with_the_limit)
 }
 END_TEST
 
+START_TEST(an_attach_that_is_cut_off_in_the_middle_begins_anew)
+{
+	static struct fake_series part = {.name = "A/x", .schema = "pair", .segment_cnt = 1};
+	struct stoup_error err;
+	struct stoup *st;
+
+	fake_init(&fake);
+	for (uint32_t v = 0; v < 40; v++) {
+		part.segments[0] = (struct fake_segment){0, 1, {1000 + v}};
+		fake_volume(&fake, v, 0, 1, &part, 1);
+	}
+	fake.cut = 2;
+	fake_start(&fake, "p");
+	st = fake_attach("p", NULL);
+	ck_assert_uint_eq(st->current->newest->volume_cnt, 40);
+	ck_assert_int_eq(fake.cut, 0);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	/* A daemon that always does so has another reason. */
+	fake.cut = 1000;
+	ck_assert_int_eq(stoup_attach("p", NULL, &st, &err), -ECONNREFUSED);
+	fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(more_volumes_than_one_message_holds_are_pulled)
 {
 	static struct fake_series part = {.name = "A/x", .schema = "pair", .segment_cnt = 1};
@@ -416,6 +440,7 @@ int main(void)
 	tcase_add_test(attach, an_attachment_keeps_two_descriptors_and_gives_them_back);
 	tcase_add_test(attach, a_reply_without_volumes_is_followed_by_pulls_until_all_are_here);
 	tcase_add_test(attach, too_few_free_descriptors_are_said_with_the_limit);
+	tcase_add_test(attach, an_attach_that_is_cut_off_in_the_middle_begins_anew);
 	tcase_add_test(attach, more_volumes_than_one_message_holds_are_pulled);
 	tcase_add_test(attach, parts_that_touch_in_one_key_keep_the_order_of_their_ingest);
 	tcase_add_test(attach, a_socket_of_another_group_names_it_and_the_command);

@@ -215,7 +215,8 @@ static inline void fake_more(
 	int fds[STOUP_WIRE_VOLUME_CAP], unread = 0;
 
 	/* As the daemon does: an answer that was not taken ends the connection. */
-	if (ioctl(peer->sock_fd, SIOCOUTQ, &unread) == 0 && unread > 0) {
+	if ((ioctl(peer->sock_fd, SIOCOUTQ, &unread) == 0 && unread > 0) ||
+		(f->cut > 0 && f->cut-- > 0)) {
 		shutdown(peer->sock_fd, SHUT_RDWR);
 		return;
 	}

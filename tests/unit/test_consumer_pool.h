@@ -120,6 +120,7 @@ struct fake {
 	int mute;                        /* accept, say nothing */
 	int refuse;                      /* reply with this error */
 	int refuse_volumes, refuse_fork; /* answer such questions with this error */
+	int cut;                         /* hang up at that many questions for volumes */
 	int late;                        /* ignore that many questions for volumes, for now */
 	int bad_fingerprint;
 	uint32_t unasked; /* the reply brings as many volumes, or none when there are more; 0 = 4 */
