@@ -17,8 +17,8 @@ these simulated data, see `stoup bench`.
 **Method.** The contenders of a case run in turn (A B C, A B C, and so on) in one process, on the same bytes, and
 execute the same loop. What counts is a *ratio* of two contenders: the median over at least {pairs} such pairs, with
 the 95 % interval of that median (order statistics). An absolute number is only shown. A target is met when the
-interval reaches it. Latencies are p50, p99, p99.9 and the worst. Published figures are of other machines: they stand
-beside the rows and decide nothing, but where a target names them.
+interval reaches it, unless the interval is so wide that it tells nothing. Latencies are p50, p99, p99.9 and the worst.
+Published figures are of other machines: they stand beside the rows and decide nothing, but where a target names them.
 """
 MACHINE = [("processor", "processor"), ("cores", "cores"), ("memory_gib", "memory, GiB"), ("virtual", "machine"),
            ("governor", "frequency governor"), ("kernel", "kernel"), ("system", "system"),

@@ -111,9 +111,13 @@ import bench_stats  # noqa: E402
 slow = {"case": "keys", "reference": "private array", "absent": {}, "passes": {}, "records": 1, "bytes": 8,
         "ns": {"private array": [100] * 41, "stoup pool": [200] * 41}}
 fast = slow | {"ns": {"private array": [100] * 41, "stoup pool": [101] * 41}}
+wild = slow | {"ns": {"private array": [100] * 41, "stoup pool": [50] * 20 + [110] * 21}}
 gone = slow | {"ns": {"private array": [100] * 41}, "absent": {"stoup pool": "not built"}}
 for case, reasons, verdict, why in ((slow, {}, "missed", ""), (slow, {"B1": "4 KiB pages"}, "missed", "4 KiB pages"),
-                                    (fast, {}, "met", ""), (gone, {}, "not measurable here", "not built")):
+                                    (fast, {}, "met", ""),
+                                    (wild, {}, "not measurable here",
+                                     "the interval is too wide to tell: others used the machine"),
+                                    (gone, {}, "not measurable here", "not built")):
     found = bench_rows.verdict_of("B1", {"cases": [case]}, reasons)
     t.equal((found["verdict"], found["why"]), (verdict, why), "verdict and reason of B1")
 reasons_path = os.path.join(t.temp_dir(), "reasons.txt")
