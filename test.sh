@@ -28,9 +28,9 @@ skipped=0
 # Unit tests of the parts that start threads; the race tests are all taken.
 tsan_tests='^race_|^unit_test_(reader|decode|import|consumer_[a-z]+)$'
 
-# Under a sanitizer they find nothing, or the sanitizer's own limits: sparse files, full disks, texts, rules,
+# Under a sanitizer they find nothing, or the sanitizer's own limits: times, sparse files, full disks, texts, rules,
 # too few descriptors.
-asan_spared='^system_(far_offsets|full_disk|man_pages|small_machine|source_rules)$'
+asan_spared='^system_(bench_suite|far_offsets|full_disk|man_pages|small_machine|source_rules)$'
 
 usage() {
 	sed -n '3,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"

@@ -8,8 +8,21 @@
 #ifndef STOUP_CONSUMER_TOOLS_H
 #define STOUP_CONSUMER_TOOLS_H
 
+#include <stdint.h>
+
 int stoup_cmd_stat(int argc, char **argv);    /* the control object in words or JSON */
 int stoup_cmd_cat(int argc, char **argv);     /* records of a series as CSV or JSON lines */
 int stoup_cmd_holders(int argc, char **argv); /* who holds leases, since when */
+int stoup_cmd_bench(int argc, char **argv);   /* scan rates, latencies, memory of a store or pool */
+
+/* Of the producer, which alone knows codecs; `stoup bench` calls it (the same prototype stands in
+ * producer/cmd.h). Read and decode the blocks of a series of a store, as a program without stoup would, up to
+ * `limit` decoded bytes: *ret_len of them in *ret_ns, on one thread. 0, or a negative errno with text. */
+struct stoup_error;
+int stoup_private_decode(const char *store_path, const char *series, uint64_t limit,
+	uint64_t *ret_len, uint64_t *ret_ns, struct stoup_error *err);
+
+/* Likewise: the decoded length of all that a store holds. 0, or a negative errno with text. */
+int stoup_store_decoded_len(const char *store_path, uint64_t *ret_len, struct stoup_error *err);
 
 #endif

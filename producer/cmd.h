@@ -32,6 +32,13 @@ int stoup_cmd_verify(int argc, char **argv);
 int stoup_cmd_stat(int argc, char **argv);
 int stoup_cmd_cat(int argc, char **argv);
 int stoup_cmd_holders(int argc, char **argv);
+int stoup_cmd_bench(int argc, char **argv);
+
+/* For stoup_cmd_bench (consumer/tools.h says what it does). */
+struct stoup_error;
+int stoup_private_decode(const char *store_path, const char *series, uint64_t limit,
+	uint64_t *ret_len, uint64_t *ret_ns, struct stoup_error *err);
+int stoup_store_decoded_len(const char *store_path, uint64_t *ret_len, struct stoup_error *err);
 
 /* First thing in each main: descriptors 0 to 2 that are closed are opened on /dev/null, so that no file or
  * socket takes their numbers and is written to by mistake; a file size limit is an error, not a signal. */

@@ -22,6 +22,7 @@ static const struct command commands[] = {
 	{"cat", "print records of a store or a pool", stoup_cmd_cat},
 	{"stat", "show a pool's counters and consumers", stoup_cmd_stat},
 	{"holders", "show who holds leases, and since when", stoup_cmd_holders},
+	{"bench", "measure scans of a store or a pool on this machine", stoup_cmd_bench},
 };
 
 #define COMMAND_CNT (sizeof(commands) / sizeof(commands[0]))
