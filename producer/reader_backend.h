@@ -87,9 +87,9 @@ struct stoup_reader_file {
 	enum stoup_read_probe probe;
 	uint64_t file_len;  /* bytes, when it was added */
 	uint64_t ahead_len; /* bytes behind a range that must be cached too: no read-ahead then */
-	uint64_t seen_from; /* a range that was cached when it was last looked at, */
-	uint64_t seen_to;
-	uint32_t seen_cnt; /*   and how often that was relied on since */
+	uint8_t *
+		seen; /* per chunk of the file: how often it may still be taken for cached, unasked */
+	uint64_t seen_cnt; /* chunks; 0: none are kept, each is asked about */
 	void *map;         /* for mincore, never read through; NULL = none */
 	size_t map_len;
 };
