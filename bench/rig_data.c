@@ -306,6 +306,7 @@ void bench_blocks_read(struct bench_blocks *b, const char *path)
 	stoup_store_close(store);
 	b->buffer = bench_alloc(STOUP_BLOCK_RAW_CAP);
 	b->scratch = bench_alloc(stoup_block_scratch_len());
+	stoup_block_scratch_init(b->scratch);
 }
 
 void bench_blocks_free(struct bench_blocks *b)

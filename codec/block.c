@@ -1,75 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* block.c - block.h over lz4 and zstd.
+/* block.c - block.h: which way a block goes, on the way in and on the way out.
  *
- *      encode   raw --> codec, into raw_len - 1 bytes --fits--> stored as that codec
- *                                      |
- *                                      +--does not fit--> stored as it is, codec none
+ *      encode   layout? --fields--> planes, into raw_len - 1 bytes --fits--> transform fields
+ *                  |                               |
+ *                  +-- none, or floats --codec--> raw_len - 1 bytes --fits--> stored as that codec
+ *                                                                  |
+ *                                                                  +--> as it is, codec none
  *
  * So a block under a codec is always shorter than its raw bytes, which bounds the staging memory of
  * a reader by the raw length, and stoup_block_encode_cap is raw_len itself.
  *
- * Invariant: `dst` of a decoder is given to the libraries with exactly raw_len bytes of room, and
- * only by their bounds-checked functions.
- *
- * Concurrency: none of its own; zstd's decoding context is made anew in the scratch of each call.
+ * Concurrency: none of its own.
  */
-#define ZSTD_STATIC_LINKING_ONLY /* ZSTD_initStaticDCtx, ZSTD_estimateDCtxSize */
 #include "codec/block.h"
 
 #include <errno.h>
-#include <lz4.h>
 #include <lz4hc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
-#include <zstd_errors.h>
+#include "codec/block_private.h"
+#include "codec/fields.h"
 
 #define BLOCK_LZ4_ACCELERATION_CAP 65537 /* lz4 itself clamps there */
 #define BLOCK_LZ4_DEFAULT          1
 #define BLOCK_LZ4HC_DEFAULT        4 /* 96 % of level 9's ratio at four times its encode speed */
 #define BLOCK_ZSTD_DEFAULT         3
-#define BLOCK_SCRATCH_ALIGN        64u
+#define BLOCK_SMALL_DEFAULT        1
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
 size_t stoup_block_scratch_len(void)
 {
-	size_t len = ZSTD_estimateDCtxSize();
-
-	return (len + BLOCK_SCRATCH_ALIGN - 1) & ~(size_t)(BLOCK_SCRATCH_ALIGN - 1);
+	return stoup_fields_scratch_len() + stoup_block_unpack_scratch_len();
 }
 
-static int block_decode_lz4(const void *src, size_t src_len, void *dst, size_t raw_len)
+/* The codec's part lies behind the transform's. */
+static void *codec_scratch(void *scratch)
 {
-	/* Both lengths are at most STOUP_BLOCK_RAW_CAP here, so the casts lose nothing. */
-	int got = LZ4_decompress_safe(src, dst, (int)src_len, (int)raw_len);
-
-	return got >= 0 && (size_t)got == raw_len ? 0 : -EBADMSG;
+	return (uint8_t *)scratch + stoup_fields_scratch_len();
 }
 
-/* The stored bytes must be one zstd frame and nothing else. Without the checks in front, the
- * library would also accept several frames, skippable frames and (by build option) formats of the
- * past. */
-static int block_decode_zstd(
-	const void *src, size_t src_len, void *dst, size_t raw_len, void *scratch)
+void stoup_block_scratch_init(void *scratch)
 {
-	static const uint8_t magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
-	unsigned long long claimed;
-	ZSTD_DCtx *ctx;
-	size_t got;
-
-	if (src_len < sizeof(magic) || memcmp(src, magic, sizeof(magic)))
-		return -EBADMSG;
-	claimed = ZSTD_getFrameContentSize(src, src_len);
-	if (claimed != ZSTD_CONTENTSIZE_UNKNOWN && claimed != raw_len)
-		return -EBADMSG;
-	if (ZSTD_findFrameCompressedSize(src, src_len) != src_len)
-		return -EBADMSG;
-	ctx = ZSTD_initStaticDCtx(scratch, stoup_block_scratch_len());
-	if (!ctx)
-		return -EINVAL;
-	got = ZSTD_decompressDCtx(ctx, dst, raw_len, src, src_len);
-	return !ZSTD_isError(got) && got == raw_len ? 0 : -EBADMSG;
+	stoup_block_unpack_scratch_init(codec_scratch(scratch));
 }
 
 int stoup_block_decode(uint32_t codec, uint32_t transform, const void *src, size_t src_len,
@@ -79,17 +53,16 @@ int stoup_block_decode(uint32_t codec, uint32_t transform, const void *src, size
 		return -ENOTSUP;
 	if (!raw_len || raw_len > STOUP_BLOCK_RAW_CAP || !src_len || src_len > STOUP_BLOCK_RAW_CAP)
 		return -EINVAL;
-	switch (codec) {
-	case STOUP_CODEC_LZ4:
-		return block_decode_lz4(src, src_len, dst, raw_len);
-	case STOUP_CODEC_ZSTD:
-		return block_decode_zstd(src, src_len, dst, raw_len, scratch);
-	default:
-		if (src_len != raw_len)
-			return -EBADMSG;
-		memcpy(dst, src, raw_len);
-		return 0;
-	}
+	if (transform == STOUP_TRANSFORM_FIELDS)
+		return stoup_fields_decode(
+			codec, src, src_len, dst, raw_len, scratch, stoup_fields_kernel_best());
+	if (codec != STOUP_CODEC_NONE)
+		return stoup_block_unpack(
+			codec, src, src_len, dst, raw_len, codec_scratch(scratch));
+	if (src_len != raw_len)
+		return -EBADMSG;
+	memcpy(dst, src, raw_len);
+	return 0;
 }
 
 /* ---- what to encode with --------------------------------------------------------------------- */
@@ -117,10 +90,15 @@ static int block_level_parse(const char *text, int32_t level_min, int32_t level_
 int stoup_encoding_parse(const char *name, const char *level, struct stoup_encoding *ret)
 {
 	const struct block_encoding_name table[] = {
-		{"none", {STOUP_CODEC_NONE, 0, 0}, 1, 0},
-		{"lz4", {STOUP_CODEC_LZ4, 0, BLOCK_LZ4_DEFAULT}, 1, BLOCK_LZ4_ACCELERATION_CAP},
-		{"lz4hc", {STOUP_CODEC_LZ4, 1, BLOCK_LZ4HC_DEFAULT}, 1, LZ4HC_CLEVEL_MAX},
-		{"zstd", {STOUP_CODEC_ZSTD, 0, BLOCK_ZSTD_DEFAULT}, ZSTD_minCLevel(),
+		{"fast", {STOUP_CODEC_LZ4, 0, BLOCK_LZ4_DEFAULT, STOUP_TRANSFORM_FIELDS}, 1, 0},
+		{"default", {STOUP_CODEC_LZ4, 1, BLOCK_LZ4HC_DEFAULT, STOUP_TRANSFORM_FIELDS}, 1,
+			LZ4HC_CLEVEL_MAX},
+		{"small", {STOUP_CODEC_ZSTD, 0, BLOCK_SMALL_DEFAULT, STOUP_TRANSFORM_FIELDS}, 1,
+			ZSTD_maxCLevel()},
+		{"none", {STOUP_CODEC_NONE, 0, 0, 0}, 1, 0},
+		{"lz4", {STOUP_CODEC_LZ4, 0, BLOCK_LZ4_DEFAULT, 0}, 1, BLOCK_LZ4_ACCELERATION_CAP},
+		{"lz4hc", {STOUP_CODEC_LZ4, 1, BLOCK_LZ4HC_DEFAULT, 0}, 1, LZ4HC_CLEVEL_MAX},
+		{"zstd", {STOUP_CODEC_ZSTD, 0, BLOCK_ZSTD_DEFAULT, 0}, ZSTD_minCLevel(),
 			ZSTD_maxCLevel()},
 	};
 	struct stoup_encoding found;
@@ -145,8 +123,10 @@ int stoup_encoding_parse(const char *name, const char *level, struct stoup_encod
 
 struct stoup_encoder {
 	struct stoup_encoding encoding;
-	void *lz4_state;
-	ZSTD_CCtx *zstd_ctx;
+	struct stoup_packer *packer;
+	struct stoup_fields_encoder *fields; /* NULL: no transform */
+	uint8_t *other; /* a second result to compare with; made when it is first wanted */
+	size_t other_cap;
 };
 
 size_t stoup_block_encode_cap(size_t raw_len)
@@ -154,45 +134,21 @@ size_t stoup_block_encode_cap(size_t raw_len)
 	return raw_len;
 }
 
-static int encoder_zstd_create(struct stoup_encoder *encoder)
-{
-	ZSTD_CCtx *ctx = ZSTD_createCCtx();
-
-	if (!ctx)
-		return -ENOMEM;
-	encoder->zstd_ctx = ctx;
-	/* No zstd checksum: the volume's own hashes cover stored and raw bytes. */
-	if (ZSTD_isError(ZSTD_CCtx_setParameter(
-		    ctx, ZSTD_c_compressionLevel, encoder->encoding.level)) ||
-		ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_checksumFlag, 0)) ||
-		ZSTD_isError(ZSTD_CCtx_setParameter(ctx, ZSTD_c_contentSizeFlag, 1)))
-		return -EINVAL;
-	return 0;
-}
-
-static int encoder_lz4_create(struct stoup_encoder *encoder)
-{
-	int len = encoder->encoding.hc ? LZ4_sizeofStateHC() : LZ4_sizeofState();
-
-	encoder->lz4_state = malloc((size_t)len);
-	return encoder->lz4_state ? 0 : -ENOMEM;
-}
-
 int stoup_encoder_create(const struct stoup_encoding *encoding, struct stoup_encoder **ret)
 {
 	struct stoup_encoder *encoder;
-	int rc = 0;
+	int rc;
 
-	if (!encoding || encoding->codec > STOUP_CODEC_LAST)
+	if (!encoding || encoding->codec > STOUP_CODEC_LAST ||
+		encoding->transform > STOUP_TRANSFORM_LAST)
 		return -EINVAL;
 	encoder = calloc(1, sizeof(*encoder));
 	if (!encoder)
 		return -ENOMEM;
 	encoder->encoding = *encoding;
-	if (encoding->codec == STOUP_CODEC_ZSTD)
-		rc = encoder_zstd_create(encoder);
-	else if (encoding->codec == STOUP_CODEC_LZ4)
-		rc = encoder_lz4_create(encoder);
+	rc = stoup_packer_create(encoding, &encoder->packer);
+	if (rc == 0 && encoding->transform == STOUP_TRANSFORM_FIELDS)
+		rc = stoup_fields_encoder_create(&encoder->fields);
 	if (rc) {
 		stoup_encoder_destroy(encoder);
 		return rc;
@@ -205,62 +161,83 @@ void stoup_encoder_destroy(struct stoup_encoder *encoder)
 {
 	if (!encoder)
 		return;
-	ZSTD_freeCCtx(encoder->zstd_ctx);
-	free(encoder->lz4_state);
+	stoup_packer_destroy(encoder->packer);
+	stoup_fields_encoder_destroy(encoder->fields);
+	free(encoder->other);
 	free(encoder);
 }
 
-/* Bytes written, 0 where the result does not fit in dst_cap, negative errno. */
-static int64_t encoder_zstd(
-	struct stoup_encoder *encoder, const void *src, size_t raw_len, void *dst, size_t dst_cap)
+static int other_grow(struct stoup_encoder *encoder, size_t cap)
 {
-	size_t got = ZSTD_compress2(encoder->zstd_ctx, dst, dst_cap, src, raw_len);
+	uint8_t *grown;
 
-	if (!ZSTD_isError(got))
-		return (int64_t)got;
-	switch ((int)ZSTD_getErrorCode(got)) {
-	case ZSTD_error_dstSize_tooSmall:
+	if (encoder->other_cap >= cap)
 		return 0;
-	case ZSTD_error_memory_allocation:
+	grown = realloc(encoder->other, cap);
+	if (!grown)
 		return -ENOMEM;
-	default:
-		return -EINVAL;
-	}
+	encoder->other = grown;
+	encoder->other_cap = cap;
+	return 0;
 }
 
-static int64_t encoder_lz4(
-	struct stoup_encoder *encoder, const void *src, size_t raw_len, void *dst, size_t dst_cap)
+/* Both ways; the transform's result stays in dst unless the codec alone is shorter. Returns the
+ * shorter length (0: neither fits), or a negative errno. */
+static int64_t encode_shorter(struct stoup_encoder *encoder, const void *src, size_t raw_len,
+	uint8_t *dst, int64_t fields_len, uint32_t *transform)
 {
-	int32_t level = encoder->encoding.level;
+	size_t cap = fields_len ? (size_t)fields_len - 1 : raw_len - 1;
+	int64_t got = other_grow(encoder, raw_len);
 
-	if (encoder->encoding.hc)
-		return LZ4_compress_HC_extStateHC(
-			encoder->lz4_state, src, dst, (int)raw_len, (int)dst_cap, level);
-	return LZ4_compress_fast_extState(
-		encoder->lz4_state, src, dst, (int)raw_len, (int)dst_cap, level);
+	if (got == 0 && cap)
+		got = stoup_packer_pack(encoder->packer, src, raw_len, encoder->other, cap);
+	if (got <= 0)
+		return got < 0 ? got : fields_len;
+	memcpy(dst, encoder->other, (size_t)got);
+	*transform = STOUP_TRANSFORM_NONE;
+	return got;
 }
 
-int stoup_block_encode(struct stoup_encoder *encoder, const void *src, size_t raw_len, void *dst,
-	size_t dst_cap, size_t *ret_len, uint32_t *ret_codec, uint32_t *ret_transform)
+/* Bytes written, 0 where nothing is shorter than the records, negative errno. */
+static int64_t encode_any(struct stoup_encoder *encoder, const struct stoup_block_layout *layout,
+	const void *src, size_t raw_len, uint8_t *dst, uint32_t *transform)
 {
-	uint32_t codec = encoder->encoding.codec;
-	int64_t got = 0;
+	int64_t got;
+
+	*transform = STOUP_TRANSFORM_NONE;
+	if (encoder->encoding.codec == STOUP_CODEC_NONE || raw_len < 2)
+		return 0;
+	if (!encoder->fields || !layout)
+		return stoup_packer_pack(encoder->packer, src, raw_len, dst, raw_len - 1);
+	got = stoup_fields_encode(encoder->fields, encoder->packer, &encoder->encoding, layout, src,
+		raw_len, dst, raw_len - 1);
+	if (got > 0)
+		*transform = STOUP_TRANSFORM_FIELDS;
+	if (got < 0 || (got > 0 && !stoup_fields_doubtful(layout)))
+		return got;
+	return encode_shorter(encoder, src, raw_len, dst, got, transform);
+}
+
+int stoup_block_encode(struct stoup_encoder *encoder, const struct stoup_block_layout *layout,
+	const void *src, size_t raw_len, void *dst, size_t dst_cap, size_t *ret_len,
+	uint32_t *ret_codec, uint32_t *ret_transform)
+{
+	uint32_t codec = encoder->encoding.codec, transform;
+	int64_t got;
 
 	if (!raw_len || raw_len > STOUP_BLOCK_RAW_CAP || dst_cap < stoup_block_encode_cap(raw_len))
 		return -EINVAL;
-	if (codec == STOUP_CODEC_ZSTD)
-		got = encoder_zstd(encoder, src, raw_len, dst, raw_len - 1);
-	else if (codec == STOUP_CODEC_LZ4 && raw_len > 1)
-		got = encoder_lz4(encoder, src, raw_len, dst, raw_len - 1);
+	got = encode_any(encoder, layout, src, raw_len, dst, &transform);
 	if (got < 0)
 		return (int)got;
 	if (!got) {
 		memcpy(dst, src, raw_len);
 		codec = STOUP_CODEC_NONE;
+		transform = STOUP_TRANSFORM_NONE;
 		got = (int64_t)raw_len;
 	}
 	*ret_len = (size_t)got;
 	*ret_codec = codec;
-	*ret_transform = STOUP_TRANSFORM_NONE;
+	*ret_transform = transform;
 	return 0;
 }

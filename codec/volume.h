@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define STOUP_VOL_MAJOR       1u
-#define STOUP_VOL_MINOR       0u
+#define STOUP_VOL_MINOR       1u
 #define STOUP_VOL_SUFFIX      ".stoup"
 #define STOUP_VOL_HEADER_LEN  64u
 #define STOUP_VOL_TRAILER_LEN 64u

@@ -44,8 +44,9 @@ static int decode_fault(const struct stoup_vol_block *block, uint32_t block_idx,
 			of_codec ? block->codec : block->transform);
 	else
 		stoup_vol_fault_set(fault, code, STOUP_VOL_REGION_BLOCK, block->stored_off,
-			"block %u: its %u stored bytes do not decode to %u bytes under codec %u",
-			block_idx, block->stored_len, block->raw_len, block->codec);
+			"block %u: its %u stored bytes do not decode to %u bytes under codec %u%s",
+			block_idx, block->stored_len, block->raw_len, block->codec,
+			block->transform ? " and the field transform" : "");
 	if (fault)
 		fault->block_idx = block_idx;
 	return code;

@@ -47,7 +47,8 @@ struct stoup_vol_table {
 struct stoup_vol_parser {
 	const uint8_t *footer;
 	uint64_t footer_off, footer_len;
-	/* The file's minor is known: reserved bytes are zero, entries have exactly known lengths. */
+	/* The file's minor is known: reserved bytes are zero, entries have exactly known
+	 * lengths. */
 	int strict;
 	struct stoup_vol_table tables[STOUP_VOL_SECTION_LAST + 1];
 	struct stoup_vol_index *index;
@@ -62,6 +63,10 @@ int stoup_vol_entry_fault(const struct stoup_vol_parser *parser, uint32_t kind, 
 int stoup_vol_index_check(const struct stoup_vol_parser *parser);
 
 /* ---- schemas --------------------------------------------------------------------------------- */
+
+/* Bytes of one element of a field type; 0 for a type that there is not. */
+uint32_t stoup_vol_type_len(uint32_t type);
+int stoup_vol_type_is_int(uint32_t type);
 
 /* What is wrong in one schema: the words, and in which field (or -1: in the schema itself). */
 struct stoup_vol_schema_fault {

@@ -41,15 +41,14 @@
 #define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 #define FNV_PRIME UINT64_C(0x100000001b3)
 
-/* Bytes of one element; 0 for a type that there is not. */
-static uint32_t type_len(uint32_t type)
+uint32_t stoup_vol_type_len(uint32_t type)
 {
 	static const uint8_t lens[TYPE_LAST + 1] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 1, 1};
 
 	return type <= TYPE_LAST ? lens[type] : 0;
 }
 
-static int type_is_int(uint32_t type)
+int stoup_vol_type_is_int(uint32_t type)
 {
 	return type >= TYPE_U8 && type <= TYPE_I64;
 }
@@ -153,8 +152,8 @@ uint64_t stoup_vol_schema_hash(
 
 static const char *field_flags_fault(const struct stoup_vol_field *field)
 {
-	uint32_t flags = field->flags, width = type_len(field->type);
-	int is_int = type_is_int(field->type);
+	uint32_t flags = field->flags, width = stoup_vol_type_len(field->type);
+	int is_int = stoup_vol_type_is_int(field->type);
 
 	if (flags & ~FIELD_FLAGS)
 		return "the field has unknown flags";
@@ -180,7 +179,7 @@ static const char *field_flags_fault(const struct stoup_vol_field *field)
 static const char *field_fault(
 	const struct stoup_vol_schema *schema, const struct stoup_vol_field *field, int strict)
 {
-	uint32_t width = type_len(field->type);
+	uint32_t width = stoup_vol_type_len(field->type);
 
 	if (!identifier_valid(field->name, sizeof(field->name), 1, "_.[]-"))
 		return "the field's name is empty, unterminated or has other characters than "
@@ -203,11 +202,11 @@ static const char *field_fault(
 static const char *field_pairs_fault(const struct stoup_vol_field *fields, uint32_t idx)
 {
 	const struct stoup_vol_field *field = &fields[idx];
-	uint32_t end = field->off + type_len(field->type) * field->cnt;
+	uint32_t end = field->off + stoup_vol_type_len(field->type) * field->cnt;
 
 	for (uint32_t i = 0; i < idx; i++) {
 		const struct stoup_vol_field *other = &fields[i];
-		uint32_t other_end = other->off + type_len(other->type) * other->cnt;
+		uint32_t other_end = other->off + stoup_vol_type_len(other->type) * other->cnt;
 
 		if (field->off < other_end && other->off < end)
 			return "the field overlaps another";

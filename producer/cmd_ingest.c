@@ -21,8 +21,10 @@ static const char usage_head[] =
 	"\n"
 	"  --store DIR         the store; made where it is absent\n"
 	"  --format F          auto (default), dbn or csv\n"
-	"  --codec NAME        none, lz4, lz4hc or zstd (default)\n"
-	"  --level N           of the codec\n"
+	"  --codec NAME        default, fast (for data as it comes) or small (for the archive):\n"
+	"                      records split by field; or none, lz4, lz4hc, zstd: the codec alone\n"
+	"  --level N           of the codec: default and lz4hc 1 to 12, small and zstd 1 to 22,\n"
+	"                      lz4 1 to 65537\n"
 	"  --block SIZE        decoded bytes of a block, 64K to 2M (default 512K)\n"
 	"  --volume SIZE       decoded bytes of a volume (default 4G)\n"
 	"  --order refuse|sort|keep\n"
@@ -198,11 +200,12 @@ static int encoding_option(struct ingest *ingest, struct stoup_error *err)
 
 	if (stoup_encoding_parse(ingest->codec, NULL, encoding) < 0)
 		return stoup_error_set(err, -EINVAL,
-			"--codec %s: not one of none, lz4, lz4hc, zstd", ingest->codec);
+			"--codec %s: not one of default, fast, small, none, lz4, lz4hc, zstd",
+			ingest->codec);
 	if (stoup_encoding_parse(ingest->codec, ingest->level, encoding) < 0)
 		return stoup_error_set(err, -EINVAL,
-			"--level %s: no level of %s (lz4 has 1 to 65537, lz4hc 1 to 12, zstd 1 to "
-			"22)",
+			"--level %s: no level of %s (default and lz4hc have 1 to 12, small and "
+			"zstd 1 to 22, lz4 1 to 65537)",
 			ingest->level, ingest->codec);
 	return 0;
 }
@@ -291,7 +294,7 @@ static int ingest_run(const struct ingest *ingest, struct stoup_error *err)
 
 int stoup_cmd_ingest(int argc, char **argv)
 {
-	struct ingest ingest = {.codec = "zstd"};
+	struct ingest ingest = {.codec = "default"};
 	struct stoup_error err = {0};
 	int rc;
 

@@ -46,7 +46,9 @@ struct row {
 	uint64_t record_cnt, raw_len;
 	double stored_len;
 	int64_t first_key, last_key;
-	uint32_t codecs; /* bit per STOUP_CODEC_* */
+	uint32_t codecs;     /* bit per STOUP_CODEC_* */
+	uint32_t transforms; /* bit per STOUP_TRANSFORM_* */
+	uint32_t ways;       /* bit per pair of them */
 	uint32_t flags;
 };
 
@@ -112,6 +114,20 @@ static int parts_collect(struct ls *ls)
 	return 0;
 }
 
+/* Codecs of a later version share one number, shown as unknown, and so do transforms. */
+#define CODEC_CNT     (STOUP_CODEC_LAST + 2)
+#define TRANSFORM_CNT (STOUP_TRANSFORM_LAST + 2)
+
+static uint32_t known_codec(uint32_t codec)
+{
+	return codec < CODEC_CNT ? codec : CODEC_CNT - 1;
+}
+
+static uint32_t known_transform(uint32_t transform)
+{
+	return transform < TRANSFORM_CNT ? transform : TRANSFORM_CNT - 1;
+}
+
 static void row_add(struct row *row, const struct part *part)
 {
 	const struct stoup_vol_series *series = part->series;
@@ -125,9 +141,10 @@ static void row_add(struct row *row, const struct part *part)
 		double len = (double)segment->record_cnt * (double)stride;
 
 		row->stored_len += (double)block->stored_len * len / (double)block->raw_len;
-		/* Codecs of a later version share one bit, shown as unknown. */
-		row->codecs |= 1u << (block->codec <= STOUP_CODEC_LAST ? block->codec
-								       : STOUP_CODEC_LAST + 1);
+		row->codecs |= 1u << known_codec(block->codec);
+		row->transforms |= 1u << known_transform(block->transform);
+		row->ways |= 1u << (known_transform(block->transform) * CODEC_CNT +
+				     known_codec(block->codec));
 	}
 	if (row->part_cnt == 0 || series->first_key < row->first_key)
 		row->first_key = series->first_key;
@@ -160,6 +177,30 @@ static const char *codec_name(uint32_t codec)
 	static const char *const names[] = {"none", "lz4", "zstd"};
 
 	return codec <= STOUP_CODEC_LAST ? names[codec] : "unknown";
+}
+
+static const char *transform_name(uint32_t transform)
+{
+	static const char *const names[] = {"none", "fields"};
+
+	return transform <= STOUP_TRANSFORM_LAST ? names[transform] : "unknown";
+}
+
+/* "lz4", "fields+lz4,none": how the blocks of a row are stored. */
+static void ways_text(const struct row *row, char *ret, size_t cap)
+{
+	size_t len = 0;
+
+	ret[0] = '\0';
+	for (uint32_t way = 0; way < CODEC_CNT * TRANSFORM_CNT && len < cap; way++) {
+		uint32_t transform = way / CODEC_CNT;
+
+		if (!(row->ways & 1u << way))
+			continue;
+		len += (size_t)snprintf(ret + len, cap - len, "%s%s%s%s", len ? "," : "",
+			transform ? transform_name(transform) : "", transform ? "+" : "",
+			codec_name(way % CODEC_CNT));
+	}
 }
 
 /* ---- gaps ------------------------------------------------------------------------------------ */
@@ -212,20 +253,14 @@ static void gap_json(const struct ls *ls, int64_t after_key, int64_t before_key,
 
 static void row_print(const struct ls *ls, const struct row *row)
 {
-	char first[STOUP_FORMAT_CAP], last[STOUP_FORMAT_CAP], codecs[32] = "";
-	uint32_t c;
+	char first[STOUP_FORMAT_CAP], last[STOUP_FORMAT_CAP], ways[128];
 
-	for (c = 0; c <= STOUP_CODEC_LAST + 1; c++) {
-		if (row->codecs & 1u << c) {
-			strcat(codecs, codecs[0] ? "," : "");
-			strcat(codecs, codec_name(c));
-		}
-	}
+	ways_text(row, ways, sizeof(ways));
 	stoup_format_time(row->first_key, first);
 	stoup_format_time(row->last_key, last);
-	printf("%-*s  %-12s %12" PRIu64 "  %s  %s  %-9s %6.2f%s\n", ls->name_width,
+	printf("%-*s  %-12s %12" PRIu64 "  %s  %s  %-11s %6.2f%s\n", ls->name_width,
 		row->parts[0].series->name, schema_of(row->parts)->name, row->record_cnt, first,
-		last, codecs, row_ratio(row),
+		last, ways, row_ratio(row),
 		row->flags & STOUP_VOL_SERIES_KEEP_ORDER ? "  keeps its order" : "");
 	if (ls->gap_ns > 0)
 		gaps_walk(ls, row, gap_print);
@@ -236,7 +271,7 @@ static void print_text(const struct ls *ls)
 	size_t at = 0;
 
 	if (ls->part_cnt > 0)
-		printf("%-*s  %-12s %12s  %-30s  %-30s  %-9s %6s\n", ls->name_width, "series",
+		printf("%-*s  %-12s %12s  %-30s  %-30s  %-11s %6s\n", ls->name_width, "series",
 			"schema", "records", "first", "last", "codec", "ratio");
 	while (at < ls->part_cnt) {
 		struct row row = row_next(ls, &at);
@@ -267,10 +302,18 @@ static void row_json(const struct ls *ls, const struct row *row)
 	       ", \"records\": %" PRIu64 ", \"first_key\": %" PRId64 ", \"last_key\": %" PRId64,
 		schema->hash, schema->stride, row->record_cnt, row->first_key, row->last_key);
 	printf(", \"first_time\": \"%s\", \"last_time\": \"%s\", \"codecs\": [", first, last);
-	for (c = 0; c <= STOUP_CODEC_LAST + 1; c++) {
+	for (c = 0; c < CODEC_CNT; c++) {
 		if (!(row->codecs & 1u << c))
 			continue;
 		printf("%s\"%s\"", comma, codec_name(c));
+		comma = ", ";
+	}
+	printf("], \"transforms\": [");
+	comma = "";
+	for (c = 0; c < TRANSFORM_CNT; c++) {
+		if (!(row->transforms & 1u << c))
+			continue;
+		printf("%s\"%s\"", comma, transform_name(c));
 		comma = ", ";
 	}
 	printf("], \"raw_bytes\": %" PRIu64 ", \"stored_bytes\": %.0f, \"ratio\": %.3f, "

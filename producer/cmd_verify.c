@@ -225,6 +225,7 @@ static int check_init(struct check *check)
 	check->order = calloc(index->segment_cnt + 1u, sizeof(*check->order));
 	if (!check->stored || !check->raw || !check->scratch || !check->order)
 		return -ENOMEM;
+	stoup_block_scratch_init(check->scratch);
 	for (i = 0; i < index->segment_cnt; i++)
 		check->order[i] = i;
 	qsort_r(check->order, index->segment_cnt, sizeof(*check->order), order_cmp, context.out);

@@ -305,6 +305,7 @@ static int memory_make(struct stoup_decode *pool)
 			return -ENOMEM;
 		/* Touched here: no page fault in the first job. */
 		memset(decoder->scratch, 0, scratch_len);
+		stoup_block_scratch_init(decoder->scratch);
 	}
 	return 0;
 }

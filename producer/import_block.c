@@ -341,6 +341,18 @@ out_index:
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+/* The fields stay where they are until the import ends. */
+static struct stoup_block_layout layout_of(const struct stoup_import_builder *builder)
+{
+	const struct stoup_schema *schema = &builder->import->schemas[builder->schema_idx].schema;
+
+	return (struct stoup_block_layout){
+		.stride = schema->stride,
+		.field_cnt = schema->field_cnt,
+		.fields = (const void *)schema->fields, /* the same 64 bytes */
+	};
+}
+
 static void block_submit(struct stoup_import_builder *builder)
 {
 	struct stoup_encode_slot *slot = builder->slot;
@@ -349,6 +361,7 @@ static void block_submit(struct stoup_import_builder *builder)
 		builder->import, &builder->volume_idx, &builder->volume_raw_len, slot->raw_len);
 	slot->volume_idx = builder->volume_idx;
 	slot->schema_idx = builder->schema_idx;
+	slot->layout = layout_of(builder);
 	builder->slot = NULL;
 	stoup_encode_submit(builder->encode);
 }

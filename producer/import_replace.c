@@ -319,7 +319,10 @@ static int old_reader_init(struct old_reader *reader, const struct stoup_store_v
 		.raw = malloc(raw_len),
 		.scratch = aligned_alloc(64, scratch_len),
 		.block_idx = -1};
-	return reader->stored && reader->raw && reader->scratch ? 0 : -ENOMEM;
+	if (!reader->stored || !reader->raw || !reader->scratch)
+		return -ENOMEM;
+	stoup_block_scratch_init(reader->scratch);
+	return 0;
 }
 
 static void old_reader_fini(struct old_reader *reader)

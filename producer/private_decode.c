@@ -96,6 +96,7 @@ int stoup_private_decode(const char *store_path, const char *series, uint64_t li
 		rc = stoup_error_set(err, -ENOMEM, "no memory for a private decoder");
 		goto out_free;
 	}
+	stoup_block_scratch_init(d.scratch);
 	rc = all_decode(&d, store, err); /* the first pass touches buffers and page cache */
 	began = now_ns();
 	if (rc == 0)

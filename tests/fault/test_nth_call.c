@@ -27,8 +27,10 @@ static int ingest(uint64_t first_id, int64_t first_key, struct stoup_error *err)
 	struct stoup_import_options options = fx_options();
 	struct stoup_import *import = NULL;
 	int64_t series = 0;
-	int rc = stoup_import_begin(&options, &import, err);
+	int rc = stoup_encoding_parse("default", "", &options.encoding);
 
+	if (rc == 0)
+		rc = stoup_import_begin(&options, &import, err);
 	if (rc == 0) {
 		series = stoup_import_series(import, "A", &schema, err);
 		rc = series < 0 ? (int)series : 0;

@@ -63,6 +63,36 @@ for codec in range(4):
     seed("block", f"encode-{codec}", stored(codec, 0, RECORDS, 128))
     seed("block", f"encode-level-{codec}", stored(codec, 0x103, RECORDS[:300], 128))
 
+MBO = b"".join(struct.pack("<BBHIQQqIBBccQiI", 14, 160, 1, 17077, 1_703_546_220_765_740_755 + i * i * 977,
+                           6_412_777_275_647 + i * (1 if i % 3 else -700), (4_808_000 + i % 7 * 250) * 1_000_000
+                           if i % 9 else (1 << 63) - 1, 1 + i % 5, 130, 0, b"ACM"[i % 3:i % 3 + 1], b"AB"[i & 1:][:1],
+                           1_703_546_220_765_831_825 + i * i * 977 + i % 11 * 13, 15_261 - i % 17 * 100, 25_608 + i)
+               for i in range(100))
+# Types of the fields of MBO as fuzz_block.c takes them: type - 1, flags (1: a null, 2: a time, 16: a scale).
+LAYOUT = b"".join(bytes(field) for field in (
+    (0, 0), (0, 0), (2, 0), (4, 0), (6, 2), (6, 0), (7, 0x11), b"\xff\xff\xff\xff\xff\xff\xff\x7f", (4, 0), (0, 0), (0, 0),
+    (10, 0), (10, 0), (6, 2), (5, 0), (4, 0)))
+for codec, level in enumerate(("fast", "default", "small"), 4):
+    seed("block", f"encode-{level}", stored(codec, 0, bytes([15]) + LAYOUT + MBO, 128))
+    seed("block", f"encode-{level}-short", stored(codec, 0, bytes([15]) + LAYOUT + MBO[:56 * 37], 128))
+
+
+def fields(codec, stride, widths, tile_cnt, tiles, records):
+    head = struct.pack("<HHII", stride, len(widths), records, tile_cnt) + bytes(widths)
+    return stored(codec, stride * records, head + tiles, 1)
+
+
+# Planes: 0 const, 1 raw, 2 packed, 3 more. Ops: 0 offset, 1 step, 2 peak; 4 reference, 8 tick, 16 base, 32 null.
+RUN = bytes(i % 5 for i in range(40))
+seed("block", "fields-const", fields(0, 3, [1, 2], 4, b"\0\0\7" + b"\0\0\1\2", 4))
+seed("block", "fields-raw", fields(0, 3, [1, 2], 40, b"\0\1" + b"\x11\x01\0\1\0" + RUN + RUN, 40))
+seed("block", "fields-ops", fields(0, 16, [4, 4, 8], 40, b"\x19" + struct.pack("<IIB", 250, 1000, 1) + b"\0\0\0" +
+                                   b"\x26\0\0" + struct.pack("<IB", 0xffffffff, 1) + b"\0\0\0" +
+                                   b"\x38" + struct.pack("<QQQH", 1 << 40, 1 << 63, 7, 5) + bytes(6) + RUN * 4, 40))
+seed("block", "fields-lz4", fields(1, 2, [1, 1], 20, b"\0\2" + b"\1\1" + struct.pack("<I", len(LZ4)) + LZ4 + bytes(20), 20))
+seed("block", "fields-zstd", fields(2, 2, [2], 50, b"\1\x0e" + struct.pack("<I", len(ZSTD_RLE)) + ZSTD_RLE, 50))
+seed("block", "fields-tiles", fields(0, 1, [1], 3, b"\0\1abc" + b"\0\1def" + b"\0\0z", 7))
+
 # ---- packed files ------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,8 @@
 
 #define KEY0       INT64_C(1735689600000000000) /* 2025-01-01T00:00:00Z */
 #define BLOCK_CNT  64u                          /* records per block */
-#define RECORD_CAP 24u
+#define BLOCK_CAP  600u                         /* of a content with larger ones */
+#define RECORD_CAP 64u
 
 static const struct stoup_vol_field tick16_fields[] = {
 	{.name = "ts_event", .off = 0, .cnt = 1, .type = 8, .flags = 0x06, .unit = "ns"},
@@ -38,11 +39,33 @@ static const struct stoup_vol_field wide24_fields[] = {
 	{.name = "venue", .off = 16, .cnt = 4, .type = 11},
 	{.name = "rsv", .off = 20, .cnt = 4, .type = 12, .flags = 0x08},
 };
+/* Every width, a time from another, and what each operation of the field transform is for. */
+static const struct stoup_vol_field order56_fields[] = {
+	{.name = "venue", .off = 0, .cnt = 4, .type = 11},
+	{.name = "kind", .off = 4, .cnt = 1, .type = 1},
+	{.name = "book", .off = 6, .cnt = 1, .type = 3},
+	{.name = "ts_event", .off = 8, .cnt = 1, .type = 7, .flags = 0x02, .unit = "ns"},
+	{.name = "order_id", .off = 16, .cnt = 1, .type = 7},
+	{.name = "price",
+		.off = 24,
+		.cnt = 1,
+		.type = 8,
+		.flags = 0x01,
+		.exp10 = -9,
+		.null_bits = INT64_MAX},
+	{.name = "size", .off = 32, .cnt = 1, .type = 5},
+	{.name = "side", .off = 36, .cnt = 1, .type = 11},
+	{.name = "ts_recv", .off = 40, .cnt = 1, .type = 8, .flags = 0x06, .unit = "ns"},
+	{.name = "latency", .off = 48, .cnt = 1, .type = 6, .flags = 0x10},
+	{.name = "change", .off = 52, .cnt = 1, .type = 4},
+};
 static const struct stoup_vol_schema schemas[] = {
 	{.name = "tick16", .stride = 16, .align = 8, .key_off = 0, .field_cnt = 3},
 	{.name = "wide24", .stride = 24, .align = 8, .key_off = 8, .field_cnt = 4},
+	{.name = "order56", .stride = 56, .align = 8, .key_off = 40, .field_cnt = 11},
 };
-static const struct stoup_vol_field *const schema_fields[] = {tick16_fields, wide24_fields};
+static const struct stoup_vol_field *const schema_fields[] = {
+	tick16_fields, wide24_fields, order56_fields};
 
 struct series_plan {
 	const char *name;
@@ -52,7 +75,8 @@ struct series_plan {
 struct content {
 	const char *text; /* file with the expected contents */
 	struct stoup_vol_header header;
-	uint32_t schema_cnt, series_cnt, superseded_cnt;
+	uint32_t schema_first, schema_cnt, series_cnt, superseded_cnt;
+	uint32_t block_cnt;           /* records per block; 0: BLOCK_CNT */
 	struct series_plan series[8]; /* in file order: by name, then schema hash */
 	uint8_t superseded[2][16];
 };
@@ -85,6 +109,15 @@ static const struct content tiny = {
 	.series_cnt = 1,
 	.series = {{"TEST/AAA/tick16", 0, 0, 2}},
 };
+static const struct content orders = {
+	.text = "orders.txt",
+	.header = {.id = "golden-orders-01", .created_ns = KEY0, .ingest_seq = 2, .batch_cnt = 1},
+	.schema_first = 2,
+	.schema_cnt = 1,
+	.series_cnt = 2,
+	.block_cnt = BLOCK_CAP,
+	.series = {{"TEST/AAA/order56", 2, 0, 1000}, {"TEST/BBB/order56", 2, 0, 111}},
+};
 static const struct content none = {
 	.text = "empty.txt",
 	.header = {.id = "golden-empty-001", .created_ns = KEY0, .ingest_seq = 8, .batch_cnt = 1},
@@ -104,9 +137,45 @@ static const struct golden {
 	{"ticks-lz4hc", &ticks, "lz4hc", "12"},
 	{"ticks-zstd", &ticks, "zstd", ""},
 	{"ticks-zstd19", &ticks, "zstd", "19"},
+	{"ticks-default", &ticks, "default", ""},
+	{"orders-fast", &orders, "fast", ""},
+	{"orders-default", &orders, "default", ""},
+	{"orders-small", &orders, "small", ""},
 };
 
 /* ---- records --------------------------------------------------------------------------------- */
+
+/* A number below `below` that depends on its place alone. */
+static uint64_t scatter(uint32_t ordinal, uint32_t what, uint64_t below)
+{
+	uint64_t value = ((uint64_t)ordinal * 8 + what + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	value ^= value >> 29;
+	value *= UINT64_C(0xbf58476d1ce4e5b9);
+	return (value >> 32) % below;
+}
+
+/* Times with noise, order ids that grow and look back, prices on a grid and undefined ones. */
+static int64_t order_make(uint32_t series_idx, uint32_t ordinal, uint8_t *ret)
+{
+	int64_t event = KEY0 + (int64_t)ordinal * 1000000 + (int64_t)scatter(ordinal, 0, 900000);
+	int64_t key = event + 20000 + (int64_t)scatter(ordinal, 1, 50000);
+	uint64_t id = 7000000000 + ordinal * 3;
+	uint64_t price = 4800000000000 + (scatter(ordinal, 2, 9) + ordinal / 100) * 250000000;
+
+	memcpy(ret, "XCME", 4);
+	image_put(ret + 4, 1, 160);
+	image_put(ret + 6, 2, 40000 + series_idx);
+	image_put(ret + 8, 8, (uint64_t)event);
+	image_put(ret + 16, 8, ordinal % 3 ? id - scatter(ordinal, 3, 500) : id);
+	image_put(ret + 24, 8, ordinal % 50 == 7 ? (uint64_t)INT64_MAX : price);
+	image_put(ret + 32, 4, 1 + scatter(ordinal, 4, 4));
+	image_put(ret + 36, 1, ordinal % 5 < 2 ? 'A' : 'B');
+	image_put(ret + 40, 8, (uint64_t)key);
+	image_put(ret + 48, 4, (uint64_t)((int64_t)scatter(ordinal, 5, 5000) - 1000) & 0xffffffff);
+	image_put(ret + 52, 2, (uint64_t)((int64_t)scatter(ordinal, 6, 7) - 3) & 0xffff);
+	return key;
+}
 
 /* Record `ordinal` of series `series_idx`; returns its key. Keys come in pairs of equal ones. */
 static int64_t record_make(
@@ -115,6 +184,8 @@ static int64_t record_make(
 	int64_t key = KEY0 + (int64_t)series_idx * 1000 + (int64_t)(ordinal / 2) * 1000000;
 
 	memset(ret, 0, RECORD_CAP);
+	if (content->series[series_idx].schema_idx == 2)
+		return order_make(series_idx, ordinal, ret);
 	if (content->series[series_idx].schema_idx == 0) {
 		image_put(ret, 8, (uint64_t)key);
 		image_put(ret + 8, 4, ordinal % 10 == 9 ? 0x7fffffff : 10000 - ordinal % 7);
@@ -189,7 +260,7 @@ static int print_content(const char *dir, const struct content *content)
 	for (uint32_t i = 0; i < content->superseded_cnt; i++)
 		print_id(file, "superseded", content->superseded[i]);
 	for (uint32_t i = 0; i < content->schema_cnt; i++)
-		print_schema(file, i);
+		print_schema(file, content->schema_first + i);
 	for (uint32_t i = 0; i < content->series_cnt; i++) {
 		const struct series_plan *plan = &content->series[i];
 
@@ -207,7 +278,7 @@ static int print_content(const char *dir, const struct content *content)
 
 /* A block being filled: its records, and the segments to declare once it is placed. */
 struct filling {
-	uint8_t raw[BLOCK_CNT * RECORD_CAP];
+	uint8_t raw[BLOCK_CAP * RECORD_CAP];
 	uint32_t raw_len, segment_cnt;
 	struct {
 		uint32_t series_idx, raw_off, record_cnt;
@@ -218,12 +289,15 @@ struct filling {
 static int fill_flush(struct image *image, struct stoup_vol_writer *writer,
 	const struct golden *golden, uint32_t schema_idx, struct filling *fill)
 {
+	struct stoup_block_layout layout;
 	int64_t block;
 
 	if (!fill->raw_len)
 		return 0;
-	block = image_add_block(
-		image, writer, schema_idx, fill->raw, fill->raw_len, golden->codec, golden->level);
+	layout = (struct stoup_block_layout){schemas[schema_idx].stride,
+		schemas[schema_idx].field_cnt, schema_fields[schema_idx]};
+	block = image_add_records(image, writer, schema_idx - golden->content->schema_first,
+		&layout, fill->raw, fill->raw_len, golden->codec, golden->level);
 	if (block < 0)
 		return (int)block;
 	for (uint32_t i = 0; i < fill->segment_cnt; i++) {
@@ -262,6 +336,7 @@ static int put_schema_records(struct image *image, struct stoup_vol_writer *writ
 {
 	const struct content *content = golden->content;
 	uint32_t stride = schemas[schema_idx].stride;
+	uint32_t block_cnt = content->block_cnt ? content->block_cnt : BLOCK_CNT;
 	struct filling fill = {.raw_len = 0};
 
 	for (uint32_t i = 0; i < content->series_cnt; i++) {
@@ -271,7 +346,7 @@ static int put_schema_records(struct image *image, struct stoup_vol_writer *writ
 			int rc = 0;
 
 			fill_record(content, &fill, i, at, stride);
-			if (fill.raw_len == BLOCK_CNT * stride)
+			if (fill.raw_len == block_cnt * stride)
 				rc = fill_flush(image, writer, golden, schema_idx, &fill);
 			if (rc)
 				return rc;
@@ -283,18 +358,19 @@ static int put_schema_records(struct image *image, struct stoup_vol_writer *writ
 static int declare(struct stoup_vol_writer *writer, const struct content *content)
 {
 	for (uint32_t i = 0; i < content->schema_cnt; i++) {
-		struct stoup_vol_schema schema = schemas[i];
+		uint32_t idx = content->schema_first + i;
+		struct stoup_vol_schema schema = schemas[idx];
 		int rc;
 
-		schema.hash = stoup_vol_schema_hash(&schema, schema_fields[i]);
-		rc = stoup_vol_add_schema(writer, &schema, schema_fields[i]);
+		schema.hash = stoup_vol_schema_hash(&schema, schema_fields[idx]);
+		rc = stoup_vol_add_schema(writer, &schema, schema_fields[idx]);
 		if (rc < 0)
 			return rc;
 	}
 	for (uint32_t i = 0; i < content->series_cnt; i++) {
 		const struct series_plan *plan = &content->series[i];
-		int64_t rc =
-			stoup_vol_add_series(writer, plan->name, plan->schema_idx, plan->flags);
+		int64_t rc = stoup_vol_add_series(
+			writer, plan->name, plan->schema_idx - content->schema_first, plan->flags);
 
 		if (rc < 0)
 			return (int)rc;
@@ -317,7 +393,7 @@ static int make_image(const struct golden *golden, struct image *image)
 		return rc;
 	rc = declare(writer, golden->content);
 	for (uint32_t i = 0; !rc && i < golden->content->schema_cnt; i++)
-		rc = put_schema_records(image, writer, golden, i);
+		rc = put_schema_records(image, writer, golden, golden->content->schema_first + i);
 	if (!rc)
 		rc = image_finish(image, writer, NULL);
 	if (rc)
@@ -345,11 +421,13 @@ static int write_file(const char *dir, const char *name, const struct image *ima
 enum {
 	SEAL = 1,
 	FLIP = 2,
-	CUT = 4
+	CUT = 4,
+	STORED = 8 /* inside block idx, whose hash is made right again */
 };
 
 /* One edit: `len` bytes at `off` of entry `idx` of section `kind` (0: of the file; 100: of the
- * trailer) become `value`, or are flipped by it; sealed again or not. */
+ * trailer) become `value`, or are flipped by it; sealed again or not. With STORED `off` counts
+ * from the block's first stored byte. */
 static const struct damage {
 	const char *name, *base;
 	int how;
@@ -378,6 +456,17 @@ static const struct damage {
 	{"segment-overlap", "ticks-lz4", SEAL, STOUP_VOL_SECTION_SEGMENTS, 2, 8, 4, 560},
 	{"ordinal-gap", "ticks-lz4", SEAL, STOUP_VOL_SECTION_SEGMENTS, 1, 24, 8, 65},
 	{"key-back", "ticks-lz4", SEAL, STOUP_VOL_SECTION_SEGMENTS, 1, 32, 8, KEY0},
+	{"fields-stride", "orders-default", STORED, 0, 0, 0, 2, 48},
+	{"fields-count", "orders-default", STORED, 0, 0, 4, 4, 599},
+	{"fields-tile", "orders-default", STORED, 0, 0, 8, 4, 0},
+	{"fields-width", "orders-default", STORED, 0, 0, 12, 1, 3},
+	{"fields-op", "orders-default", STORED, 0, 0, 26, 1, 0x40},
+	{"fields-kind", "orders-default", STORED, 0, 0, 27, 1, 0x03},
+	{"fields-base", "orders-default", STORED | FLIP, 0, 0, 46, 1, 0x01},
+	{"fields-stream", "orders-default", STORED, 0, 0, 162, 4, 0xffffff},
+	{"fields-lz4", "orders-default", STORED, 0, 0, 6940, 8, UINT64_MAX},
+	{"fields-frame", "orders-small", STORED | FLIP, 0, 0, 174, 1, 0x01},
+	{"fields-zstd", "orders-small", STORED, 0, 0, 190, 8, UINT64_MAX},
 	{"superseded-twice", "ticks-lz4", SEAL, STOUP_VOL_SECTION_SUPERSEDED, 1, 15, 1, '1'},
 };
 
@@ -392,22 +481,30 @@ static const struct golden *golden_find(const char *name)
 
 static void damage_apply(const struct damage *damage, struct image *image)
 {
-	uint64_t at = damage->off, value = damage->value;
+	uint64_t at = damage->off, value = damage->value, block_entry = 0;
 
 	if (damage->how & CUT) {
 		image->len = damage->off;
 		return;
 	}
+	if (damage->how & STORED)
+		block_entry = image_entry(image, STOUP_VOL_SECTION_BLOCKS, damage->idx);
 	if (damage->kind == 100)
 		at += image->len - 64;
 	else if (damage->kind == 101)
 		at += image_section(image, damage->idx);
+	else if (damage->how & STORED)
+		at += image_get(image->bytes + block_entry + 8, 8);
 	else if (damage->kind)
 		at += image_entry(image, damage->kind, damage->idx);
 	if (damage->how & FLIP)
 		value ^= image_get(image->bytes + at, damage->len);
 	image_put(image->bytes + at, damage->len, value);
-	if (damage->how & SEAL)
+	if (damage->how & STORED)
+		image_put(image->bytes + block_entry + 32, 8,
+			stoup_vol_hash(image->bytes + image_get(image->bytes + block_entry + 8, 8),
+				image_get(image->bytes + block_entry + 16, 4)));
+	if (damage->how & (SEAL | STORED))
 		image_reseal(image);
 }
 

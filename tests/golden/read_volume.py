@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the contents of a volume as text: a second reader, written from docs/volume-format.md alone.
 
-Shares no code with stoup, needs the standard library only, knows the codecs none and lz4, and does
-not check the XXH3-64 hashes. It exists to show that the document is enough.
+Shares no code with stoup, needs the standard library only, knows the codecs none and lz4 and the field
+transform, and does not check the XXH3-64 hashes. It exists to show that the document is enough.
 
 Usage: read_volume.py FILE
 """
@@ -50,6 +50,100 @@ def lz4_block(stored, raw_len):
     return bytes(raw)
 
 
+class Fields:
+    """A block under the field transform: planes to columns to records, one value at a time."""
+
+    def __init__(self, stored, raw_len):
+        self.stored, self.at = stored, 0
+        self.stride, column_cnt, self.record_cnt, self.tile_cnt = (
+            self.number(2), self.number(2), self.number(4), self.number(4))
+        self.widths = [self.number(1) for _ in range(column_cnt)]
+        if self.record_cnt * self.stride != raw_len or sum(self.widths) != self.stride:
+            fail("the head of a transformed block does not fit the block")
+
+    def take(self, length):
+        self.at += length
+        if self.at > len(self.stored):
+            fail("a transformed block is too short")
+        return self.stored[self.at - length:self.at]
+
+    def number(self, length):
+        return int.from_bytes(self.take(length), "little")
+
+    def column(self, width):
+        """Op, reference, tick, base, null, and per plane (kind, constant)."""
+        op = self.number(1)
+        ref = self.number(2) if op & 0x04 else None
+        tick = self.number(width) if op & 0x08 else 1
+        base = self.number(width) if op & 0x10 else 0
+        null = self.number(width) if op & 0x20 else None
+        bits = self.number((width + 3) // 4)
+        kinds = [bits >> 2 * i & 3 for i in range(width)]
+        return op & 3, ref, tick, base, null, [(kind, self.number(1) if kind == 0 else None) for kind in kinds]
+
+    def planes(self, columns, cnt):
+        """The bytes of each plane of the record, in order."""
+        kinds = [plane for column in columns for plane in column[5]]
+        lengths = [self.number(4) for kind, _ in kinds if kind == 2]
+        planes, stream = [], b""
+        for i, (kind, constant) in enumerate(kinds):
+            if kind == 0:
+                planes.append(bytes([constant]) * cnt)
+            elif kind == 1:
+                planes.append(self.take(cnt))
+            else:
+                if kind == 2:
+                    more = 1
+                    for later, _ in kinds[i + 1:]:
+                        if later == 2:
+                            break
+                        more += later == 3
+                    stream = lz4_block(self.take(lengths.pop(0)), more * cnt)
+                planes.append(stream[:cnt])
+                stream = stream[cnt:]
+        return planes
+
+    @staticmethod
+    def values(column, width, planes, ref):
+        mode, _, tick, base, null, _ = column
+        out = []
+        for i in range(len(planes[0])):
+            u = sum(plane[i] << 8 * p for p, plane in enumerate(planes))
+            if null is not None:
+                if u == 0:
+                    out.append(null)
+                    continue
+                u -= 1
+            if mode == 0:
+                value = base + u * tick
+            else:
+                step = (-(u >> 1) - 1 if u & 1 else u >> 1) * tick
+                value = base + step
+                if mode == 1 or step > 0:
+                    base = value
+            out.append((value + (ref[i] if ref else 0)) % (1 << 8 * width))
+        return out
+
+    def tile(self, cnt):
+        columns = [self.column(width) for width in self.widths]
+        planes = self.planes(columns, cnt)
+        done, off = [], 0
+        for column, width in zip(columns, self.widths):
+            ref = done[column[1]] if column[1] is not None else None
+            done.append(self.values(column, width, planes[off:off + width], ref))
+            off += width
+        return b"".join(b"".join(values[i].to_bytes(width, "little") for values, width in zip(done, self.widths))
+                        for i in range(cnt))
+
+    def records(self):
+        raw, left = b"", self.record_cnt
+        while left:
+            cnt = min(left, self.tile_cnt)
+            raw += self.tile(cnt)
+            left -= cnt
+        return raw
+
+
 class Volume:
     SCHEMA = "<IIIIIIIIQQ"
     FIELD = "<36sIHBBb3sQ8s"
@@ -94,9 +188,12 @@ class Volume:
         if idx not in self.raw:
             _, raw_len, off, stored_len, codec, transform, _, _, _ = self.blocks[idx]
             stored = self.file[off:off + stored_len]
-            if transform != 0 or codec not in (0, 1):
+            if transform not in (0, 1) or codec not in (0, 1):
                 fail(f"codec {codec}, transform {transform}: not known here")
-            self.raw[idx] = stored if codec == 0 else lz4_block(stored, raw_len)
+            if transform == 1:
+                self.raw[idx] = Fields(stored, raw_len).records()
+            else:
+                self.raw[idx] = stored if codec == 0 else lz4_block(stored, raw_len)
         return self.raw[idx]
 
 

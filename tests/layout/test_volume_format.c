@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codec/block.h"
+#include "codec/fields.h"
 #include "codec/volume.h"
 #include "codec/volume_layout.h"
 
@@ -87,13 +88,15 @@ struct member {
 #define MEMBERS(name, members, len)                                                                \
 	static const struct member name##_members[] = {members(MEMBER){NULL, NULL, 0, 0}};
 STOUP_VOL_DISK_ALL(MEMBERS)
+MEMBERS(fields, STOUP_FIELDS_DISK_HEAD, STOUP_FIELDS_HEAD_LEN)
 
 #define STRUCTURE(name, members, len) {#name, len, name##_members},
 static const struct {
 	const char *name;
 	size_t len;
 	const struct member *members;
-} structures[] = {STOUP_VOL_DISK_ALL(STRUCTURE)};
+} structures[] = {STOUP_VOL_DISK_ALL(STRUCTURE)
+		STRUCTURE(fields, STOUP_FIELDS_DISK_HEAD, STOUP_FIELDS_HEAD_LEN)};
 #define STRUCTURE_CNT (sizeof(structures) / sizeof(structures[0]))
 
 /* "u32" for "uint32_t": single numbers must be named so at the beginning of their meaning. */
@@ -182,30 +185,67 @@ START_TEST(the_sections_are_those_of_the_code)
 }
 END_TEST
 
-START_TEST(the_codecs_and_transforms_are_those_of_the_code)
+static void numbered_names(const char *heading, const char *const *names, unsigned name_cnt)
 {
-	static const char *const codecs[STOUP_CODEC_LAST + 1] = {[STOUP_CODEC_NONE] = "none",
-		[STOUP_CODEC_LZ4] = "lz4",
-		[STOUP_CODEC_ZSTD] = "zstd"};
-	const char *row = table_rows("\n### `block`");
 	unsigned number, cnt = 0;
 	char name[32];
 
-	row = strstr(row, "\n| codec |");
-	ck_assert_ptr_nonnull(row);
-	for (row = table_rows("\n| codec |"); row; row = row_next(row), cnt++) {
+	for (const char *row = table_rows(heading); row; row = row_next(row), cnt++) {
+		ck_assert_uint_lt(cnt, name_cnt);
 		ck_assert_int_eq(sscanf(row, "| %u | %31s |", &number, name), 2);
 		ck_assert_uint_eq(number, cnt);
-		ck_assert_uint_le(number, STOUP_CODEC_LAST);
-		ck_assert_str_eq(name, codecs[number]);
+		ck_assert_str_eq(name, names[cnt]);
 	}
-	ck_assert_uint_eq(cnt, STOUP_CODEC_LAST + 1);
-	cnt = 0;
-	for (row = table_rows("\n| transform |"); row; row = row_next(row), cnt++) {
-		ck_assert_int_eq(sscanf(row, "| %u |", &number), 1);
-		ck_assert_uint_eq(number, cnt);
+	ck_assert_uint_eq(cnt, name_cnt);
+}
+
+START_TEST(the_codecs_and_transforms_are_those_of_the_code)
+{
+	static const char *const transforms[STOUP_TRANSFORM_LAST + 1] = {
+		[STOUP_TRANSFORM_NONE] = "none", [STOUP_TRANSFORM_FIELDS] = "fields"};
+	static const char *const modes[STOUP_FIELDS_MODE_LAST + 1] = {
+		[STOUP_FIELDS_OFFSET] = "offset",
+		[STOUP_FIELDS_STEP] = "step",
+		[STOUP_FIELDS_PEAK] = "peak"};
+	static const char *const kinds[4] = {[STOUP_FIELDS_PLANE_CONST] = "const",
+		[STOUP_FIELDS_PLANE_RAW] = "raw",
+		[STOUP_FIELDS_PLANE_PACKED] = "packed",
+		[STOUP_FIELDS_PLANE_MORE] = "more"};
+	static const char *const codecs[STOUP_CODEC_LAST + 1] = {[STOUP_CODEC_NONE] = "none",
+		[STOUP_CODEC_LZ4] = "lz4",
+		[STOUP_CODEC_ZSTD] = "zstd"};
+
+	numbered_names("\n| codec |", codecs, STOUP_CODEC_LAST + 1);
+	numbered_names("\n| transform |", transforms, STOUP_TRANSFORM_LAST + 1);
+	numbered_names("\n| op | name |", modes, STOUP_FIELDS_MODE_LAST + 1);
+	numbered_names("\n| kind | name | data", kinds, 4);
+}
+END_TEST
+
+/* The rows of the parts of a column name the flags that ask for them. */
+START_TEST(the_flags_of_an_op_are_those_of_the_code)
+{
+	static const struct {
+		const char *part;
+		unsigned flag;
+	} parts[] = {{"ref", STOUP_FIELDS_REF}, {"tick", STOUP_FIELDS_TICK},
+		{"base", STOUP_FIELDS_BASE}, {"null", STOUP_FIELDS_NULL}};
+	const char *row = row_next(table_rows("\n| part | bytes |"));
+	char part[32];
+	unsigned len, flag, all = 0;
+
+	for (size_t i = 0; i < 4; i++, row = row_next(row)) {
+		ck_assert_ptr_nonnull(row);
+		ck_assert_int_eq(sscanf(row, "| %31s |", part), 1);
+		ck_assert_str_eq(part, parts[i].part);
+		if (sscanf(strchr(row, ','), ", if op has %x", &flag) != 1)
+			ck_abort_msg("no flag in: %.40s", row);
+		ck_assert_uint_eq(flag, parts[i].flag);
+		all |= flag;
 	}
-	ck_assert_uint_eq(cnt, STOUP_TRANSFORM_LAST + 1);
+	ck_assert_uint_eq(all | STOUP_FIELDS_MODE_MASK, STOUP_FIELDS_OP_MASK);
+	ck_assert_int_eq(sscanf(table_rows("\n| part | bytes |"), "| op | %u |", &len), 1);
+	ck_assert_uint_eq(len, 1);
 }
 END_TEST
 
@@ -232,6 +272,11 @@ START_TEST(the_limits_are_those_of_the_code)
 	must_say("so that records can be mapped; else of ", STOUP_VOL_BLOCK_ALIGN, "");
 	must_say("a multiple of 8, from 16 to 2^", 30, "");
 	ck_assert_uint_eq(STOUP_VOL_FOOTER_CAP, 1u << 30);
+	must_say("u16, bytes of one record, 1 to ", STOUP_FIELDS_STRIDE_CAP, ": the sum");
+	must_say("u16, columns, 1 to ", STOUP_FIELDS_COLUMN_CAP, "");
+	must_say("each tile but the last, 1 to ", STOUP_FIELDS_TILE_CNT_CAP, "");
+	must_say("tile_cnt * stride is at most ", STOUP_FIELDS_TILE_LEN_CAP, "");
+	must_say("# The stoup volume format, version 1.", STOUP_VOL_MINOR, "");
 	must_say("# The stoup volume format, version ", STOUP_VOL_MAJOR, ".");
 	must_say("u16, version: ", STOUP_VOL_MAJOR, "");
 	must_say("u16, version: ", STOUP_VOL_MINOR, "");
@@ -312,6 +357,7 @@ int main(void)
 	tcase_add_test(tests, the_document_has_no_structure_that_the_code_does_not_know);
 	tcase_add_test(tests, the_sections_are_those_of_the_code);
 	tcase_add_test(tests, the_codecs_and_transforms_are_those_of_the_code);
+	tcase_add_test(tests, the_flags_of_an_op_are_those_of_the_code);
 	tcase_add_test(tests, the_limits_are_those_of_the_code);
 	tcase_add_test(tests, the_magics_are_those_of_the_code);
 	tcase_add_test(tests, the_dump_of_the_example_is_the_golden_file);

@@ -78,7 +78,8 @@ static void add_block(int fd, struct stoup_vol_writer *writer, uint32_t idx)
 	if (!stored || stoup_encoding_parse(codecs[idx], "", &encoding) < 0 ||
 		stoup_encoder_create(&encoding, &encoder) < 0)
 		die("encoder", -ENOMEM);
-	rc = stoup_block_encode(encoder, ticks, RAW_LEN, stored, cap, &len, &codec, &transform);
+	rc = stoup_block_encode(
+		encoder, NULL, ticks, RAW_LEN, stored, cap, &len, &codec, &transform);
 	if (rc < 0)
 		die("encode", rc);
 	if (places[idx])

@@ -57,10 +57,12 @@ for path, advice in ((quotes, "Else --replace\n"), (later, "in their place\n")):
     t.true(said.endswith(advice), said)
 
 # ---- wrong usage: one line that points to the help -----------------------------------------------------
-refused("stoup ingest: --codec lzma: not one of none, lz4, lz4hc, zstd; see `stoup help ingest`",
+refused("stoup ingest: --codec lzma: not one of default, fast, small, none, lz4, lz4hc, zstd; see `stoup help ingest`",
         "ingest", "--store", store, "--codec", "lzma", quotes)
-refused("--level 23: no level of zstd (lz4 has 1 to 65537, lz4hc 1 to 12, zstd 1 to 22); see",
-        "ingest", "--store", store, "--level", "23", quotes)
+LEVELS = "(default and lz4hc have 1 to 12, small and zstd 1 to 22, lz4 1 to 65537); see"
+refused("--level 23: no level of zstd " + LEVELS, "ingest", "--store", store, "--codec", "zstd", "--level", "23", quotes)
+refused("--level 13: no level of default " + LEVELS, "ingest", "--store", store, "--level", "13", quotes)
+refused("--level 1: no level of fast " + LEVELS, "ingest", "--store", store, "--codec", "fast", "--level", "1", quotes)
 refused("stoup ingest: no FILE is given; see `stoup help ingest`", "ingest", "--store", store)
 refused("stoup: there is no command 'list'; see `stoup help`", "list")
 refused("stoup: there is no command 'list'; see `stoup help`", "help", "list")

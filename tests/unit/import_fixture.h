@@ -200,6 +200,8 @@ static inline void fx_part_read(const struct fx_part *part, struct fx_record **r
 	struct stoup_vol_fault fault;
 	uint32_t i;
 
+	ck_assert_ptr_nonnull(scratch);
+	stoup_block_scratch_init(scratch);
 	for (i = 0; i < part->series->segment_cnt; i++) {
 		const struct stoup_vol_segment *segment =
 			&index->segments[part->series->segment_first + i];

@@ -21,6 +21,7 @@ static void scratch_setup(void)
 	ck_assert_uint_eq(stoup_block_scratch_len() % 64, 0);
 	scratch = aligned_alloc(64, stoup_block_scratch_len());
 	ck_assert_ptr_nonnull(scratch);
+	stoup_block_scratch_init(scratch);
 }
 
 static void scratch_teardown(void)
@@ -73,8 +74,8 @@ static uint8_t *encode(const char *codec, const char *level, const uint8_t *raw,
 
 	ck_assert_int_eq(stoup_encoding_parse(codec, level, &encoding), 0);
 	ck_assert_int_eq(stoup_encoder_create(&encoding, &encoder), 0);
-	ck_assert_int_eq(stoup_block_encode(encoder, raw, raw_len, stored, cap, ret_len, ret_codec,
-				 &transform),
+	ck_assert_int_eq(stoup_block_encode(encoder, NULL, raw, raw_len, stored, cap, ret_len,
+				 ret_codec, &transform),
 		0);
 	ck_assert_uint_eq(transform, STOUP_TRANSFORM_NONE);
 	ck_assert_uint_le(*ret_len, cap);
@@ -171,12 +172,12 @@ START_TEST(an_encoder_is_used_again_after_data_that_did_not_shrink)
 		ck_assert_int_eq(
 			stoup_encoding_parse(encodings[i].codec, encodings[i].level, &encoding), 0);
 		ck_assert_int_eq(stoup_encoder_create(&encoding, &encoder), 0);
-		ck_assert_int_eq(stoup_block_encode(encoder, noise, 4096, stored, 4096, &len,
+		ck_assert_int_eq(stoup_block_encode(encoder, NULL, noise, 4096, stored, 4096, &len,
 					 &codec, &transform),
 			0);
 		ck_assert_uint_eq(codec, STOUP_CODEC_NONE);
 		ck_assert_mem_eq(stored, noise, 4096);
-		ck_assert_int_eq(stoup_block_encode(encoder, ticks, 4096, stored, 4096, &len,
+		ck_assert_int_eq(stoup_block_encode(encoder, NULL, ticks, 4096, stored, 4096, &len,
 					 &codec, &transform),
 			0);
 		ck_assert_uint_eq(codec, encodings[i].stored_as);
@@ -191,7 +192,7 @@ END_TEST
 
 START_TEST(lengths_beyond_the_caps_are_refused_by_both_directions)
 {
-	struct stoup_encoding encoding = {STOUP_CODEC_LZ4, 0, 1};
+	struct stoup_encoding encoding = {STOUP_CODEC_LZ4, 0, 1, 0};
 	struct stoup_encoder *encoder;
 	uint8_t src[64] = {0}, dst[64];
 	size_t len = 77;
@@ -199,11 +200,13 @@ START_TEST(lengths_beyond_the_caps_are_refused_by_both_directions)
 
 	ck_assert_int_eq(stoup_encoder_create(&encoding, &encoder), 0);
 	ck_assert_int_eq(
-		stoup_block_encode(encoder, src, 0, dst, 64, &len, &codec, &transform), -EINVAL);
+		stoup_block_encode(encoder, NULL, src, 0, dst, 64, &len, &codec, &transform),
+		-EINVAL);
 	ck_assert_int_eq(
-		stoup_block_encode(encoder, src, 64, dst, 63, &len, &codec, &transform), -EINVAL);
-	ck_assert_int_eq(stoup_block_encode(encoder, src, STOUP_BLOCK_RAW_CAP + 1, dst, SIZE_MAX,
-				 &len, &codec, &transform),
+		stoup_block_encode(encoder, NULL, src, 64, dst, 63, &len, &codec, &transform),
+		-EINVAL);
+	ck_assert_int_eq(stoup_block_encode(encoder, NULL, src, STOUP_BLOCK_RAW_CAP + 1, dst,
+				 SIZE_MAX, &len, &codec, &transform),
 		-EINVAL);
 	ck_assert_uint_eq(len, 77);
 	ck_assert_uint_eq(codec, 77);
@@ -228,7 +231,9 @@ START_TEST(an_unknown_codec_or_transform_is_not_supported)
 
 	ck_assert_int_eq(stoup_block_decode(3, 0, src, 8, dst, 8, scratch), -ENOTSUP);
 	ck_assert_int_eq(stoup_block_decode(UINT32_MAX, 0, src, 8, dst, 8, scratch), -ENOTSUP);
-	ck_assert_int_eq(stoup_block_decode(0, 1, src, 8, dst, 8, scratch), -ENOTSUP);
+	ck_assert_int_eq(
+		stoup_block_decode(0, STOUP_TRANSFORM_LAST + 1, src, 8, dst, 8, scratch), -ENOTSUP);
+	ck_assert_int_eq(stoup_block_decode(0, UINT32_MAX, src, 8, dst, 8, scratch), -ENOTSUP);
 }
 END_TEST
 
@@ -409,43 +414,53 @@ START_TEST(encodings_are_parsed_with_their_levels)
 		int rc;
 		uint32_t codec, hc;
 		int32_t ret_level;
+		uint32_t transform;
 	} cases[] = {
-		{"none", "", 0, STOUP_CODEC_NONE, 0, 0},
-		{"none", "1", -EINVAL, 0, 0, 0},
-		{"lz4", NULL, 0, STOUP_CODEC_LZ4, 0, 1},
-		{"lz4", "65537", 0, STOUP_CODEC_LZ4, 0, 65537},
-		{"lz4", "65538", -EINVAL, 0, 0, 0},
-		{"lz4", "0", -EINVAL, 0, 0, 0},
-		{"lz4hc", "", 0, STOUP_CODEC_LZ4, 1, 4},
-		{"lz4hc", "12", 0, STOUP_CODEC_LZ4, 1, 12},
-		{"lz4hc", "13", -EINVAL, 0, 0, 0},
-		{"zstd", "", 0, STOUP_CODEC_ZSTD, 0, 3},
-		{"zstd", "22", 0, STOUP_CODEC_ZSTD, 0, 22},
-		{"zstd", "-7", 0, STOUP_CODEC_ZSTD, 0, -7},
-		{"zstd", "23", -EINVAL, 0, 0, 0},
-		{"zstd", "0", -EINVAL, 0, 0, 0},
-		{"zstd", "3x", -EINVAL, 0, 0, 0},
-		{"zstd", "99999999999999999999", -EINVAL, 0, 0, 0},
-		{"gzip", "", -EINVAL, 0, 0, 0},
-		{"", "", -EINVAL, 0, 0, 0},
-		{NULL, "", -EINVAL, 0, 0, 0},
+		{"fast", "", 0, STOUP_CODEC_LZ4, 0, 1, STOUP_TRANSFORM_FIELDS},
+		{"fast", "1", -EINVAL, 0, 0, 0, 0},
+		{"default", NULL, 0, STOUP_CODEC_LZ4, 1, 4, STOUP_TRANSFORM_FIELDS},
+		{"default", "12", 0, STOUP_CODEC_LZ4, 1, 12, STOUP_TRANSFORM_FIELDS},
+		{"default", "13", -EINVAL, 0, 0, 0, 0},
+		{"small", "", 0, STOUP_CODEC_ZSTD, 0, 1, STOUP_TRANSFORM_FIELDS},
+		{"small", "22", 0, STOUP_CODEC_ZSTD, 0, 22, STOUP_TRANSFORM_FIELDS},
+		{"small", "-1", -EINVAL, 0, 0, 0, 0},
+		{"none", "", 0, STOUP_CODEC_NONE, 0, 0, 0},
+		{"none", "1", -EINVAL, 0, 0, 0, 0},
+		{"lz4", NULL, 0, STOUP_CODEC_LZ4, 0, 1, 0},
+		{"lz4", "65537", 0, STOUP_CODEC_LZ4, 0, 65537, 0},
+		{"lz4", "65538", -EINVAL, 0, 0, 0, 0},
+		{"lz4", "0", -EINVAL, 0, 0, 0, 0},
+		{"lz4hc", "", 0, STOUP_CODEC_LZ4, 1, 4, 0},
+		{"lz4hc", "12", 0, STOUP_CODEC_LZ4, 1, 12, 0},
+		{"lz4hc", "13", -EINVAL, 0, 0, 0, 0},
+		{"zstd", "", 0, STOUP_CODEC_ZSTD, 0, 3, 0},
+		{"zstd", "22", 0, STOUP_CODEC_ZSTD, 0, 22, 0},
+		{"zstd", "-7", 0, STOUP_CODEC_ZSTD, 0, -7, 0},
+		{"zstd", "23", -EINVAL, 0, 0, 0, 0},
+		{"zstd", "0", -EINVAL, 0, 0, 0, 0},
+		{"zstd", "3x", -EINVAL, 0, 0, 0, 0},
+		{"zstd", "99999999999999999999", -EINVAL, 0, 0, 0, 0},
+		{"gzip", "", -EINVAL, 0, 0, 0, 0},
+		{"", "", -EINVAL, 0, 0, 0, 0},
+		{NULL, "", -EINVAL, 0, 0, 0, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct stoup_encoding encoding = {7, 7, 7};
+		struct stoup_encoding encoding = {7, 7, 7, 7};
 
 		ck_assert_int_eq(stoup_encoding_parse(cases[i].name, cases[i].level, &encoding),
 			cases[i].rc);
 		ck_assert_uint_eq(encoding.codec, cases[i].rc ? 7 : cases[i].codec);
 		ck_assert_uint_eq(encoding.hc, cases[i].rc ? 7 : cases[i].hc);
 		ck_assert_int_eq(encoding.level, cases[i].rc ? 7 : cases[i].ret_level);
+		ck_assert_uint_eq(encoding.transform, cases[i].rc ? 7 : cases[i].transform);
 	}
 }
 END_TEST
 
 START_TEST(an_encoder_for_an_unknown_codec_is_refused)
 {
-	struct stoup_encoding encoding = {STOUP_CODEC_LAST + 1, 0, 0};
+	struct stoup_encoding encoding = {STOUP_CODEC_LAST + 1, 0, 0, 0};
 	struct stoup_encoder *encoder = NULL;
 
 	ck_assert_int_eq(stoup_encoder_create(&encoding, &encoder), -EINVAL);

@@ -18,7 +18,7 @@
 #include "producer/decode.h"
 
 #define RAW_LEN  (200u << 10)
-#define BLOCKS   6u
+#define BLOCKS   8u /* the last two under the field transform */
 #define LONG_LEN (16u << 20)
 
 static struct stoup_decode *pool;
@@ -42,22 +42,30 @@ static void raw_fill(uint8_t *raw, uint32_t len, uint32_t seed)
 
 static void setup(void)
 {
-	const char *codecs[BLOCKS] = {"lz4", "zstd", "none", "lz4hc", "zstd", "lz4"};
+	const char *codecs[BLOCKS] = {
+		"lz4", "zstd", "none", "lz4hc", "zstd", "lz4", "default", "small"};
+	static const struct stoup_vol_field fields[] = {
+		{.off = 0, .cnt = 1, .type = 7}, {.off = 8, .cnt = 1, .type = 7}};
+	const struct stoup_block_layout layout = {16, 2, fields};
+
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		struct stoup_encoding encoding;
 		struct stoup_encoder *encoder = NULL;
 		size_t cap, len = 0;
 		blocks[i].raw_len = RAW_LEN - i * 999;
+		blocks[i].raw_len -= i < BLOCKS - 2 ? 0 : blocks[i].raw_len % layout.stride;
 		cap = stoup_block_encode_cap(blocks[i].raw_len);
 		blocks[i].raw = malloc(blocks[i].raw_len);
 		blocks[i].stored = malloc(cap);
 		raw_fill(blocks[i].raw, blocks[i].raw_len, i);
 		ck_assert_int_eq(stoup_encoding_parse(codecs[i], NULL, &encoding), 0);
 		ck_assert_int_eq(stoup_encoder_create(&encoding, &encoder), 0);
-		ck_assert_int_eq(stoup_block_encode(encoder, blocks[i].raw, blocks[i].raw_len,
-					 blocks[i].stored, cap, &len, &blocks[i].codec,
-					 &blocks[i].transform),
+		ck_assert_int_eq(stoup_block_encode(encoder, &layout, blocks[i].raw,
+					 blocks[i].raw_len, blocks[i].stored, cap, &len,
+					 &blocks[i].codec, &blocks[i].transform),
 			0);
+		ck_assert_uint_eq(blocks[i].transform,
+			i < BLOCKS - 2 ? STOUP_TRANSFORM_NONE : STOUP_TRANSFORM_FIELDS);
 		blocks[i].stored_len = (uint32_t)len;
 		blocks[i].hash = stoup_vol_hash(blocks[i].stored, len);
 		stoup_encoder_destroy(encoder);

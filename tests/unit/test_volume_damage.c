@@ -44,7 +44,7 @@ static const struct {
 	const char *what; /* a part of the words */
 } damages[] = {
 	{AT_HEADER(major), 2, -ENOTSUP, HEADER,
-		"format version 2.0, but this program reads version 1"},
+		"format version 2.1, but this program reads version 1"},
 	{AT_HEADER(flags), 0x10000, -ENOTSUP, HEADER, "feature flags 0x00010000"},
 	{AT_HEADER(batch_cnt), 1, -EBADMSG, HEADER, "number 1 of a batch of 1"},
 	{AT_HEADER(batch_cnt), 0, -EBADMSG, HEADER, "number 1 of a batch of 0"},
@@ -365,7 +365,7 @@ START_TEST(a_flip_in_the_version_is_damage_and_not_another_version)
 	ck_assert_ptr_nonnull(strstr(fault.what, "checksum"));
 	image_reseal(&image);
 	ck_assert_int_eq(image_verify(image.bytes, image.len, &fault), -ENOTSUP);
-	ck_assert_str_eq(fault.what, "format version 3.0, but this program reads version 1: use a "
+	ck_assert_str_eq(fault.what, "format version 3.1, but this program reads version 1: use a "
 				     "program that reads 3.x");
 	ck_assert_uint_eq(fault.file_off, 8);
 	image_free(&image);

@@ -131,8 +131,11 @@ static inline void *image_scratch(void)
 {
 	static void *scratch;
 
-	if (!scratch)
+	if (!scratch) {
 		scratch = aligned_alloc(64, stoup_block_scratch_len());
+		if (scratch)
+			stoup_block_scratch_init(scratch);
+	}
 	return scratch;
 }
 
@@ -204,11 +207,12 @@ static inline void image_free(struct image *image)
 	image->len = 0;
 }
 
-/* Encode raw records with `codec` and `level` (names as for ingest) and place them. Returns the
- * block's index or a negative errno. */
-static inline int64_t image_add_block(struct image *image, struct stoup_vol_writer *writer,
-	uint32_t schema_idx, const void *raw, uint32_t raw_len, const char *codec,
-	const char *level)
+/* Encode raw records with `codec` and `level` (names as for ingest) and place them. `layout` is
+ * for the levels of the field transform; NULL: without it. Returns the block's index or a
+ * negative errno. */
+static inline int64_t image_add_records(struct image *image, struct stoup_vol_writer *writer,
+	uint32_t schema_idx, const struct stoup_block_layout *layout, const void *raw,
+	uint32_t raw_len, const char *codec, const char *level)
 {
 	struct stoup_encoding encoding;
 	struct stoup_encoder *encoder = NULL;
@@ -224,7 +228,7 @@ static inline int64_t image_add_block(struct image *image, struct stoup_vol_writ
 	if (!rc)
 		rc = stoup_encoder_create(&encoding, &encoder);
 	if (!rc)
-		rc = stoup_block_encode(encoder, raw, raw_len, stored,
+		rc = stoup_block_encode(encoder, layout, raw, raw_len, stored,
 			stoup_block_encode_cap(raw_len), &stored_len, &used, &transform);
 	if (!rc)
 		rc = stoup_vol_add_block(writer, schema_idx, raw_len, used, transform,
@@ -237,6 +241,13 @@ static inline int64_t image_add_block(struct image *image, struct stoup_vol_writ
 	stoup_encoder_destroy(encoder);
 	free(stored);
 	return rc;
+}
+
+static inline int64_t image_add_block(struct image *image, struct stoup_vol_writer *writer,
+	uint32_t schema_idx, const void *raw, uint32_t raw_len, const char *codec,
+	const char *level)
+{
+	return image_add_records(image, writer, schema_idx, NULL, raw, raw_len, codec, level);
 }
 
 /* Finish the writer into the image. */
