@@ -5,6 +5,7 @@
  *      volumes from n on -> at most 32 volumes           (until all of the snapshot are here)
  *      newest, from 0 on -> the same of a snapshot that may be another one
  *      fork -------------> ticket of a copy of the leases
+ *      file of a volume -> its descriptor                (direct mode)
  *
  * Invariant: one question at a time, under `question`. An answer that did not come in time is still
  * to come (`owed`): it is read and thrown away before the next question, since nothing else tells
@@ -84,6 +85,7 @@ static int64_t ask(struct stoup_session *ses, struct packet question, struct pac
 	union {
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
+		struct stoup_wire_file file;
 	} late;
 	int64_t len;
 	int rc;
@@ -416,4 +418,50 @@ int stoup_hello_child(
 	ses->page_region = page;
 	ses->page = page.base;
 	return 0;
+}
+
+/* ---- files of volumes ------------------------------------------------------------------------ */
+
+static int file_refused(const struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
+	int code, struct stoup_error *err)
+{
+	const char *more = "";
+
+	if (code == -ESTALE)
+		more = ": it is no longer served; call stoup_refresh";
+	else if (code == -EMFILE || code == -ETOOMANYREFS)
+		more = "; mend: raise its ulimit -n";
+	return stoup_error_set(err, code, "the daemon of pool '%s' gave no file of volume %u: %s%s",
+		ses->pool, vol->catalog->volume_idx, strerror(-code), more);
+}
+
+int stoup_hello_file(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
+	uint64_t deadline_ns, int *ret_fd, struct stoup_error *err)
+{
+	struct stoup_wire_file question = {.magic = STOUP_HELLO_MAGIC,
+		.kind = STOUP_WIRE_FILE,
+		.volume_idx = vol->catalog->volume_idx};
+	struct stoup_wire_file answer;
+	int fds[STOUP_WIRE_FD_CAP];
+	uint32_t fd_cnt;
+	int64_t len;
+
+	memcpy(question.id, vol->catalog->volume_id, sizeof(question.id));
+	len = ask(ses, (struct packet){&question, sizeof(question)},
+		(struct packet){&answer, sizeof(answer)}, fds, &fd_cnt, deadline_ns, err);
+	if (len < 0)
+		return (int)len;
+	if (len == (int64_t)sizeof(answer) && answer.magic == STOUP_HELLO_MAGIC &&
+		answer.kind == STOUP_WIRE_FILE && answer.volume_idx == question.volume_idx) {
+		if (answer.error == 0 && fd_cnt == 1) {
+			*ret_fd = fds[0];
+			return 0;
+		}
+		if (answer.error < 0 && answer.error > -4096 && fd_cnt == 0)
+			return file_refused(ses, vol, answer.error, err);
+	}
+	close_all(fds, fd_cnt);
+	return stoup_error_set(err, -EPROTO,
+		"pool '%s' answered badly when asked for the file of volume %u", ses->pool,
+		question.volume_idx);
 }

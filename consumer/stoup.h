@@ -157,10 +157,27 @@ STOUP_API int stoup_schema_require_fields(const struct stoup_series *series, siz
 	const struct stoup_require *fields, size_t field_cnt, struct stoup_error *err);
 
 /* Which part of a series: keys in [from_ns, to_ns). 0 = open at that end. Records whose key equals
- * from_ns are in, those whose key equals to_ns are out. */
+ * from_ns are in, those whose key equals to_ns are out.
+ *
+ * Backward, the same spans come in the opposite order, from the end of the range to its begin. Inside a
+ * span the records lie in memory as ever, so that the loop over them runs from the last to the first:
+ *
+ *      const struct stoup_range latest_first = {.flags = STOUP_BACKWARD};
+ *
+ *      while ((rc = stoup_next(cur, &span)) > 0) {
+ *              const struct stoup_mbo *mbo = span.base;
+ *              for (uint64_t i = span.record_cnt; i-- > 0;)
+ *                      look_at(&mbo[i]);
+ *      } */
 struct stoup_range {
 	int64_t from_ns, to_ns;
+	uint32_t flags; /* STOUP_BACKWARD, STOUP_DIRECT, STOUP_DIRECT_OR_POOL, or 0 */
+	uint32_t zero;
 };
+
+#define STOUP_BACKWARD       0x1u /* from the end of the range to its begin */
+#define STOUP_DIRECT         0x2u /* map the volumes themselves: see stoup_scan */
+#define STOUP_DIRECT_OR_POOL 0x4u /* the same where it can be, else from the pool */
 
 /* A run of records inside the pool: record i is at base + i * stride. Valid until the next call on the
  * cursor. Fields from `client` on are private. */
@@ -176,9 +193,18 @@ struct stoup_span {
 	uint32_t cell_idx, session_no;
 };
 
-/* Start a scan, forward. `range` NULL = everything. The cursor is freed by stoup_cursor_close.
- * Needs no block: never waits. -EINVAL for a range that ends before it begins; -ENOTSUP for a series of
- * variable-length messages. Thread-safe. */
+/* Start a scan, forward or backward. `range` NULL = everything, forward. The cursor is freed by
+ * stoup_cursor_close. Needs no block: never waits, but where STOUP_DIRECT asks the daemon for a file that
+ * is not mapped yet. -EINVAL for a range that ends before it begins, or whose flags are unknown; -ENOTSUP for a series of
+ * variable-length messages. Thread-safe.
+ *
+ * STOUP_DIRECT, for series that are not compressed (ingest --codec none): the cursor reads the volumes' own
+ * files, mapped read-only into this process once per volume, through the page cache of the machine. A span is
+ * as long as the records lie one behind the other in the file. It takes no lease, no buffer and no room of the
+ * pool, stays valid until stoup_detach, and needs the daemon only until stoup_scan has returned. Checksums
+ * are not looked at (stoup verify does that), and a file that somebody truncates takes its bytes away with
+ * SIGBUS: volumes are immutable, replace them by renaming. -ENOTSUP where some of the range is compressed, -EIO
+ * where a file is shorter than its index says or another one; the other errors of stoup_next. */
 STOUP_API int stoup_scan(struct stoup *st, const struct stoup_series *series,
 	const struct stoup_range *range, struct stoup_cursor **ret, struct stoup_error *err);
 
@@ -236,10 +262,12 @@ struct stoup_stats {
 	size_t struct_len; /* in: sizeof(struct stoup_stats) */
 	uint64_t hit_cnt, miss_cnt, timeout_cnt;
 	uint64_t wait_ns;                 /* spent waiting for blocks */
-	uint64_t record_cnt;              /* records in the spans handed out */
+	uint64_t record_cnt;              /* records in the spans handed out, direct ones as well */
 	uint64_t doorbell_cnt;            /* system calls to wake the daemon */
 	uint64_t lease_cnt, leased_bytes; /* held now */
 	uint64_t reconnect_cnt;           /* daemons that this attachment went on to */
+	uint64_t direct_cnt;              /* spans handed out of volumes' own files */
+	uint64_t direct_alone_cnt;        /* of those: while no daemon served this attachment */
 };
 STOUP_API int stoup_stats(struct stoup *st, struct stoup_stats *ret);
 

@@ -104,7 +104,7 @@ static void slot_write_ahead(struct stoup_slot *slot, const struct stoup_ahead *
 		&slot->ahead_volume_idx, ahead ? ahead->volume_idx : 0, memory_order_relaxed);
 	atomic_store_explicit(
 		&slot->ahead_block_idx, ahead ? ahead->block_idx : 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->ahead_step, 1, memory_order_relaxed);
+	atomic_store_explicit(&slot->ahead_step, ahead ? ahead->step : 1, memory_order_relaxed);
 }
 
 static void slot_write(struct stoup_slot *slot, uint32_t kind, uint64_t seq, uint64_t deadline_ns)

@@ -9,7 +9,7 @@
  *      snapshot.c which volumes a snapshot has, until when    watch.c    when to read them again
  *      access.c   who may attach, who may look
  *      takeover.c memory that is not free yet                 life.c     places of consumers, death, limits
- *      chores.c   what could make the loop wait
+ *      chores.c   what could make the loop wait         give.c     volumes' files for consumers
  *
  *      a request's way:
  *      slot (consumer) --take--> waiter --+--> resident: grant
@@ -106,9 +106,10 @@ struct stoup_volume {
 	int closed; /* takes no requests any more; its buffers are on their way out */
 	struct stoup_region catalog; /* read-write here, ro_fd for consumers */
 	_Atomic uint64_t *residency;
-	uint32_t *load_idx;     /* per block: its load under way, or STOUP_IDX_NONE */
-	uint16_t *load_cnt;     /* per block: times loaded, stops at UINT16_MAX */
-	int reader_idx;         /* of the reader's file table; < 0: could not be added */
+	uint32_t *load_idx; /* per block: its load under way, or STOUP_IDX_NONE */
+	uint16_t *load_cnt; /* per block: times loaded, stops at UINT16_MAX */
+	int give_fd;    /* its file, for consumers in direct mode; negative: why there is none */
+	int reader_idx; /* of the reader's file table; < 0: could not be added */
 	uint32_t store_idx;     /* of the --store it lies in */
 	uint32_t buffer_cnt;    /* buffers that load, hold or drain a block of it */
 	uint32_t block_len_max; /* its longest decoded block */
@@ -416,6 +417,14 @@ int stoup_fork_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_
 int stoup_fork_redeem(struct stoup_daemon *d, uint64_t ticket, int sock_fd,
 	const struct ucred *cred, struct stoup_error *err);
 void stoup_fork_tick(struct stoup_daemon *d); /* copies that nobody came for */
+
+/* ---- give.c --------------------------------------------------------------------------------- */
+
+/* Open the file of a volume for consumers, if some of it can be mapped; a failure is logged. */
+void stoup_give_open(struct stoup_daemon *d, uint32_t volume_idx);
+void stoup_give_close(struct stoup_volume *v);
+/* A message of consumer idx: answers it. Negative: the peer is to be hung up on. */
+int stoup_give_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_wire_file *asked);
 
 /* ---- life.c ----------------------------------------------------------------------------------- */
 

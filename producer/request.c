@@ -221,8 +221,8 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	rc = request_check(d, r, &detail);
 	if (rc < 0)
 		goto out_fail;
-	stoup_streams_note(
-		d->consumers[consumer_idx].streams, r->volume_idx, r->block_idx, d->now_ns);
+	stoup_streams_ask(d->consumers[consumer_idx].streams, r->volume_idx, r->block_idx,
+		r->ahead_step == -1 ? -1 : 1, d->now_ns);
 	volume = &d->volumes[r->volume_idx];
 	w = atomic_load_explicit(&volume->residency[r->block_idx], memory_order_relaxed);
 	if (w != 0) {

@@ -35,6 +35,7 @@ static const uint64_t layout[] = {
 	sizeof(struct stoup_catalog_schema),
 	sizeof(struct stoup_catalog_series),
 	sizeof(struct stoup_catalog_block),
+	offsetof(struct stoup_catalog_block, transform),
 	sizeof(struct stoup_catalog_segment),
 	sizeof(struct stoup_control),
 	offsetof(struct stoup_control, lease_bytes_cap),
@@ -55,6 +56,7 @@ static const uint64_t layout[] = {
 	sizeof(struct stoup_wire_reply),
 	sizeof(struct stoup_wire_volumes),
 	sizeof(struct stoup_wire_fork),
+	sizeof(struct stoup_wire_file),
 };
 
 uint64_t stoup_abi_fingerprint(void)

@@ -12,6 +12,8 @@
  *   --steps        before each pass: print {"ready": true} and wait for a line of standard input
  *   --pause US     sleep after each span
  *   --from NS, --to NS   the range
+ *   --direct       map the volumes; --direct-or-pool: or not
+ *   --backward     from its end to its begin; first_key is then the highest
  *   --timeout MS   longest wait of one stoup_next
  *   --price F --size F   fields to sum (default price, size)
  *   --key F        field that first_key and last_key are taken from (default: the schema's key)
@@ -44,7 +46,9 @@ struct worker {
 	int wait, write, retry, skip, steps, deaf, end_with_daemon;
 	/* results */
 	uint64_t records, spans, checksum, retries, skipped;
-	uint64_t next_ordinal, gaps; /* spans that did not begin where the one before ended */
+	uint64_t next_ordinal,
+		gaps; /* spans that did not begin where the one before ended; backward, the
+	                              * other way round */
 	wide price, size;
 	int64_t first_key, last_key;
 	struct stoup_span held[HOLD_CAP];
@@ -94,17 +98,20 @@ static void look(struct worker *w, const struct stoup_span *span)
 	const struct stoup_field *price = stoup_schema_field(span->schema, w->price_name);
 	const struct stoup_field *size = stoup_schema_field(span->schema, w->size_name);
 
+	int backward = (w->range.flags & STOUP_BACKWARD) != 0;
+
 	if (w->records == 0)
-		w->first_key = key_of(w, span, 0);
-	w->last_key = key_of(w, span, span->record_cnt - 1);
+		w->first_key = key_of(w, span, backward ? span->record_cnt - 1 : 0);
+	w->last_key = key_of(w, span, backward ? 0 : span->record_cnt - 1);
 	for (uint64_t i = 0; i < span->record_cnt; i++) {
 		const char *record = (const char *)span->base + i * span->stride;
 
 		w->price += value_of(price, record);
 		w->size += value_of(size, record);
 	}
-	w->gaps += w->spans > 0 && span->ordinal != w->next_ordinal;
-	w->next_ordinal = span->ordinal + span->record_cnt;
+	w->gaps += w->spans > 0 &&
+	           span->ordinal + (backward ? span->record_cnt : 0) != w->next_ordinal;
+	w->next_ordinal = span->ordinal + (backward ? 0 : span->record_cnt);
 	w->records += span->record_cnt;
 	w->spans++;
 	w->checksum = w->checksum * 31 + sum_bytes(span);
@@ -140,9 +147,11 @@ static void report(struct stoup *st, const struct worker *w, int rc, const char 
 	printf(", \"first_key\": %" PRId64 ", \"last_key\": %" PRId64 ", \"checksum\": %" PRIu64
 	       ", \"retries\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"misses\": %" PRIu64
 	       ", \"reconnects\": %" PRIu64 ", \"gaps\": %" PRIu64 ", \"skipped\": %" PRIu64
-	       ", \"held\": %ld, \"text\": \"",
+	       ", \"held\": %ld, \"leases\": %" PRIu64 ", \"direct\": %" PRIu64
+	       ", \"direct_alone\": %" PRIu64 ", \"text\": \"",
 		w->first_key, w->last_key, w->checksum, w->retries, stats.hit_cnt, stats.miss_cnt,
-		stats.reconnect_cnt, w->gaps, w->skipped, w->held_cnt);
+		stats.reconnect_cnt, w->gaps, w->skipped, w->held_cnt, stats.lease_cnt,
+		stats.direct_cnt, stats.direct_alone_cnt);
 	for (; *text; text++)
 		if (*text != '"' && *text != '\\' && (unsigned char)*text >= 0x20)
 			putchar(*text);
@@ -295,6 +304,9 @@ static const struct option options[] = {
 	{"end-with-daemon", no_argument, NULL, 'e'},
 	{"reconnect", required_argument, NULL, 'c'},
 	{"mark", required_argument, NULL, 'm'},
+	{"backward", no_argument, NULL, 'b'},
+	{"direct", no_argument, NULL, 'D'},
+	{"direct-or-pool", no_argument, NULL, 'O'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -373,6 +385,15 @@ static void set_option(struct worker *w, int which)
 		break;
 	case 'c':
 		w->reconnect_ms = strtol(optarg, NULL, 10);
+		break;
+	case 'b':
+		w->range.flags |= STOUP_BACKWARD;
+		break;
+	case 'D':
+		w->range.flags |= STOUP_DIRECT;
+		break;
+	case 'O':
+		w->range.flags |= STOUP_DIRECT_OR_POOL;
 		break;
 	case 'm':
 		w->mark_cnt = strtol(optarg, NULL, 10);
