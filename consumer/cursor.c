@@ -16,7 +16,7 @@
  * twice.
  *
  * Read-ahead: the window grows from 2 segments to options.ahead_cnt, so that a look at one block
- * loads little. A request goes out when less than half of the window lies ahead; when everything is
+ * loads little, and never beyond what the pool keeps unread for all: more would be turned away. A request goes out when less than half of the window lies ahead; when everything is
  * resident, only residency words are read.
  */
 #include <errno.h>
@@ -76,6 +76,21 @@ static uint32_t part_enter(const struct stoup_cursor *cur, const struct stoup_pa
 	return stoup_part_end(part, cur->to_ns) - 1;
 }
 
+/* The window begins anew: blocks of one series are of about one length. */
+static void window_begin(struct stoup_cursor *cur)
+{
+	const struct stoup_catalog_segment *seg = stoup_place_segment(cur, &cur->at);
+	uint64_t fit = 0, len;
+
+	if (seg) {
+		len = cur->parts[cur->at.part].vol->blocks[seg->block_idx].raw_len;
+		len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
+		fit = len > 0 ? cur->ses->control->ahead_bytes_cap / len : 0;
+	}
+	cur->window_cap = fit < cur->st->opt.ahead_cnt ? (uint32_t)fit : cur->st->opt.ahead_cnt;
+	cur->window = cur->window_cap < WINDOW_FIRST ? cur->window_cap : WINDOW_FIRST;
+}
+
 void stoup_cursor_rewind(struct stoup_cursor *cur)
 {
 	cur->at = cur->asked = (struct stoup_place){0};
@@ -85,6 +100,7 @@ void stoup_cursor_rewind(struct stoup_cursor *cur)
 		cur->at.part = cur->part_cnt - 1;
 	if (cur->part_cnt > 0)
 		cur->at.seg = part_enter(cur, &cur->parts[cur->at.part]);
+	window_begin(cur);
 }
 
 /* Does the range end before the segment, in the direction of the scan? */
@@ -413,8 +429,6 @@ int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct
 		return rc;
 	cur->from_ns = from_ns;
 	cur->to_ns = to_ns;
-	if (cur->ses->control->ahead_bytes_cap > 0)
-		cur->window = st->opt.ahead_cnt < WINDOW_FIRST ? st->opt.ahead_cnt : WINDOW_FIRST;
 	cur->step = flags & STOUP_BACKWARD ? -1 : 1;
 	stoup_cursor_rewind(cur);
 	pthread_mutex_lock(&st->mutex);
@@ -474,9 +488,8 @@ static int pulse(struct stoup_cursor *cur)
 static void advance(struct stoup_cursor *cur)
 {
 	place_advance(cur, &cur->at);
-	if (cur->window > 0 && cur->window < cur->st->opt.ahead_cnt)
-		cur->window = cur->window * 2 < cur->st->opt.ahead_cnt ? cur->window * 2
-		                                                       : cur->st->opt.ahead_cnt;
+	if (cur->window < cur->window_cap)
+		cur->window = cur->window * 2 < cur->window_cap ? cur->window * 2 : cur->window_cap;
 }
 
 /* Find and lease the next span: 1, 0, or a negative errno with text. */

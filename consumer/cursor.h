@@ -50,11 +50,12 @@ struct stoup_cursor {
 	const char *name;
 	const struct stoup_schema *schema;
 	struct stoup_part *parts;
-	uint32_t part_cnt, window;
-	int64_t from_ns, to_ns;   /* 0 = open */
-	struct stoup_place at;    /* the next segment */
-	struct stoup_place asked; /* the first one not asked for */
-	int32_t step;             /* 1 forward, -1 backward */
+	uint32_t part_cnt;
+	uint32_t window, window_cap; /* segments to be read ahead: now, and at most; 0 = none */
+	int64_t from_ns, to_ns;      /* 0 = open */
+	struct stoup_place at;       /* the next segment */
+	struct stoup_place asked;    /* the first one not asked for */
+	int32_t step;                /* 1 forward, -1 backward */
 	/* forward: records before begin_ordinal were handed out already; backward: those from end_ordinal on */
 	uint64_t begin_ordinal, end_ordinal;
 	struct stoup_grip grip;

@@ -511,8 +511,9 @@ int stoup_evict_room(struct stoup_daemon *d, uint64_t len, enum stoup_ring_class
 	struct stoup_ring_plan *plan);
 /* Look at all cells: leases of each buffer and consumer, recency, draining buffers that became free. */
 void stoup_evict_scan(struct stoup_daemon *d);
-/* The last look at a page that is about to go: what its cells say about use. */
-void stoup_evict_last_look(struct stoup_daemon *d, uint32_t consumer_idx);
+/* What the cells of one consumer say about use: when it asks, and when its page is about to go. A cursor asks
+ * every few blocks and its cells keep its last uses, so that what was read ahead is known as read. */
+void stoup_evict_look(struct stoup_daemon *d, uint32_t consumer_idx);
 /* Begin, go on with, or end the claim of a load. */
 int stoup_claim_room(
 	struct stoup_daemon *d, uint32_t load_idx, uint64_t len, struct stoup_ring_plan *plan);

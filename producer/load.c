@@ -362,9 +362,12 @@ static int pump_queue(struct stoup_daemon *d, struct stoup_list *queue)
 			moved = 1;
 			continue;
 		}
-		/* Read-ahead that finds no room now is dropped: its cursor will ask again, and a queue
-		 * that waits for room would only grow old. */
+		/* Read-ahead beyond its share waits for readers to take what is there: dropped, each of
+		 * these blocks would become a miss. Where the pool itself has no room it is dropped: a
+		 * queue that waits for that would only grow old. */
 		if (queue == &d->ahead) {
+			if (stoup_ring_ahead_waits(d->ring, block_of(d, &d->loads[i])->raw_len))
+				break;
 			stoup_load_drop(d, i);
 			stoup_count(d, STOUP_COUNTER_AHEAD_REFUSED, 1);
 		}

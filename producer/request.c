@@ -284,6 +284,9 @@ static uint32_t take_from(struct stoup_daemon *d, uint32_t consumer_idx)
 	uint64_t bits = stoup_request_take(page); /* [M1] */
 	uint32_t cnt = 0;
 
+	/* Before it asks for more: what it has read counts no longer as read-ahead that waits. */
+	if (bits)
+		stoup_evict_look(d, consumer_idx);
 	for (; bits; bits &= bits - 1, cnt++) {
 		struct request r;
 

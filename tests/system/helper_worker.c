@@ -10,6 +10,7 @@
  *   --write        try to write the first byte of the first span: the kernel must kill this process
  *   --passes N     scan N times; SIGTERM makes the present one the last
  *   --steps        before each pass: print {"ready": true} and wait for a line of standard input
+ *   --gate         after each span: print {"ready": true} and wait for a line of standard input
  *   --pause US     sleep after each span
  *   --from NS, --to NS   the range
  *   --direct       map the volumes; --direct-or-pool: or not
@@ -43,7 +44,7 @@ struct worker {
 	const char *price_name, *size_name, *key_name;
 	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms, reconnect_ms, mark_cnt;
 	struct stoup_range range;
-	int wait, write, retry, skip, steps, deaf, end_with_daemon;
+	int wait, write, retry, skip, steps, gate, deaf, end_with_daemon;
 	/* results */
 	uint64_t records, spans, checksum, retries, skipped;
 	uint64_t next_ordinal,
@@ -180,6 +181,16 @@ static int roll_end(struct worker *w)
 	return 0;
 }
 
+static void step(void)
+{
+	char byte = 0;
+
+	printf("{\"ready\": true}\n");
+	fflush(stdout);
+	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
+		;
+}
+
 /* One pass; the return of stoup_next that ended it. */
 static int scan(struct worker *w, struct stoup_cursor *cur)
 {
@@ -211,6 +222,8 @@ static int scan(struct worker *w, struct stoup_cursor *cur)
 			printf("mark\n");
 			fflush(stdout);
 		}
+		if (w->gate)
+			step();
 		if (w->pause_us > 0)
 			usleep((useconds_t)w->pause_us);
 	}
@@ -232,16 +245,6 @@ static void end_after_this_pass(int sig)
 {
 	(void)sig;
 	last_pass = 1;
-}
-
-static void step(void)
-{
-	char byte = 0;
-
-	printf("{\"ready\": true}\n");
-	fflush(stdout);
-	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
-		;
 }
 
 static int work(struct worker *w, struct stoup *st, const struct stoup_series *series)
@@ -304,6 +307,7 @@ static const struct option options[] = {
 	{"end-with-daemon", no_argument, NULL, 'e'},
 	{"reconnect", required_argument, NULL, 'c'},
 	{"mark", required_argument, NULL, 'm'},
+	{"gate", no_argument, NULL, 'g'},
 	{"backward", no_argument, NULL, 'b'},
 	{"direct", no_argument, NULL, 'D'},
 	{"direct-or-pool", no_argument, NULL, 'O'},
@@ -394,6 +398,9 @@ static void set_option(struct worker *w, int which)
 		break;
 	case 'O':
 		w->range.flags |= STOUP_DIRECT_OR_POOL;
+		break;
+	case 'g':
+		w->gate = 1;
 		break;
 	case 'm':
 		w->mark_cnt = strtol(optarg, NULL, 10);
