@@ -81,7 +81,8 @@ int stoup_options_read(
 			"options.struct_len is %zu: set it with stoup_options_init", len);
 	if (opt)
 		read = *opt;
-	if (read.wait > STOUP_WAIT_SPIN || (read.flags & ~STOUP_NO_RECONNECT) != 0)
+	if (read.wait > STOUP_WAIT_BLOCK ||
+		(read.flags & ~(STOUP_NO_RECONNECT | STOUP_POPULATE)) != 0)
 		return stoup_error_set(err, -EINVAL,
 			"options.wait %u or options.flags %#x is unknown", read.wait, read.flags);
 	read.struct_len = sizeof(read);

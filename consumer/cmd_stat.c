@@ -188,8 +188,9 @@ static void print_json(const struct stoup_control *c)
 	json_text("reader", c->reader_kind);
 	printf(", ");
 	json_text("reader_reason", c->reader_reason);
-	printf(", \"reader_depth\": %u, \"decode_threads\": %u", c->reader_depth,
-		c->decode_threads);
+	printf(", \"reader_depth\": %u, \"decode_threads\": %u, \"spin_ns\": %" PRIu64 ", ",
+		c->reader_depth, c->decode_threads, c->spin_ns);
+	json_text("decode_cpus", c->decode_cpus);
 	printf(",\n\"block_len_max\": %u, \"lease_bytes_max\": %" PRIu64 ", \"consumers_max\": %u"
 	       ", \"cells_max\": %u, \"requests_max\": %u, \"heartbeat_age_ns\": %" PRIu64,
 		c->block_len_max, c->lease_bytes_cap, c->consumer_cap, c->cell_cap, c->request_cap,
@@ -329,10 +330,14 @@ static void print_summary(const struct stoup_control *c)
 	       " found in the pool, %" PRIu64 " asked for; starved %" PRIu64 "\n",
 		counter(c, STOUP_COUNTER_CONSUMERS), waiting, hits, misses,
 		counter(c, STOUP_COUNTER_STARVED_FAILED));
-	printf("  reads by %s, depth %u; %u decode threads; blocks of at most %.1f MiB; at most %.1f MiB held by one "
+	printf("  reads by %s, depth %u; %u decode threads%s%s; blocks of at most %.1f MiB; at most %.1f MiB held by one "
 	       "consumer\n",
-		c->reader_kind, c->reader_depth, c->decode_threads, mib(c->block_len_max),
+		c->reader_kind, c->reader_depth, c->decode_threads,
+		c->decode_cpus[0] ? " on processors " : "", c->decode_cpus, mib(c->block_len_max),
 		mib(c->lease_bytes_cap));
+	if (c->spin_ns > 0)
+		printf("  the conductor polls for %.1f us before it sleeps\n",
+			(double)c->spin_ns / 1e3);
 }
 
 static void print_counters(const struct stoup_control *c)

@@ -72,15 +72,17 @@ struct stoup;        /* one attachment of this process to one pool */
 struct stoup_cursor; /* a position in a scan */
 
 /* How stoup_next waits for a block that is not in the pool. */
-#define STOUP_WAIT_SLEEP 0u /* spin a little, then sleep; the default */
+#define STOUP_WAIT_SLEEP 0u /* spin for spin_ns, then sleep; the default */
 #define STOUP_WAIT_SPIN  1u /* spin only: for isolated cores */
+#define STOUP_WAIT_BLOCK 2u /* sleep at once: for more processes than cores */
 
 #define STOUP_NO_RECONNECT 0x1u /* flag: -EPIPE at once when the daemon ends */
+#define STOUP_POPULATE     0x2u /* flag: map all of the pool while attaching, so that no read faults */
 
 struct stoup_options {
 	size_t struct_len;   /* sizeof(struct stoup_options) */
 	uint32_t wait;       /* STOUP_WAIT_* */
-	uint32_t flags;      /* STOUP_NO_RECONNECT, or 0 */
+	uint32_t flags;      /* STOUP_NO_RECONNECT, STOUP_POPULATE, or 0 */
 	uint64_t timeout_ns; /* longest wait of one call; 0 = stoupd's --request-timeout (30 s) */
 	uint64_t spin_ns;    /* of STOUP_WAIT_SLEEP: time to spin before sleeping; 0 = 20 us */
 	uint32_t ahead_cnt;  /* blocks that a cursor has read ahead; 0 = 16, UINT32_MAX = none */

@@ -210,6 +210,8 @@ static int wait_done(
 
 	if (ses->client->opt.wait == STOUP_WAIT_SPIN || spin_until > deadline_ns)
 		spin_until = deadline_ns;
+	else if (ses->client->opt.wait == STOUP_WAIT_BLOCK)
+		spin_until = start_ns;
 	rc = spin(ses, slot, spin_until);
 	if (rc != 0 || spin_until == deadline_ns)
 		return rc;

@@ -75,8 +75,11 @@ struct stoup_daemon_options {
 	uint64_t pool_len; /* bytes; 0 = the smaller of the decoded stores and the default */
 	uint32_t backing;  /* STOUP_BACKING_* */
 	uint32_t consumer_cap, cell_cap;
-	uint32_t decode_threads;  /* 0 = cores - 1, at least 1 */
-	uint64_t lease_bytes_cap; /* 0 = a quarter of the pool */
+	uint32_t decode_threads; /* 0 = as many as cpus, else cores - 1, at least 1 */
+	uint32_t cpus[STOUP_DECODE_THREAD_CAP]; /* decode workers are pinned to them in turn */
+	uint32_t cpu_cnt;                       /* 0 = not pinned */
+	uint64_t spin_ns;                       /* the conductor polls that long before it sleeps */
+	uint64_t lease_bytes_cap;               /* 0 = a quarter of the pool */
 	uint64_t request_timeout_ns;
 	uint32_t request_cap; /* requests that one consumer may have in flight */
 	uint64_t takeover_ns; /* wait so long for memory that a killed daemon's pool still has */
@@ -255,12 +258,13 @@ struct stoup_daemon {
 	struct stoup_load *loads;
 	uint32_t load_cap, load_free;
 	struct stoup_waiter *waiters;
-	uint32_t waiter_free;
-	struct stoup_list demand, ahead; /* QUEUED */
-	uint32_t in_flight;              /* READING or DECODING */
-	uint32_t claim_load;             /* the load that the ring's claim is for, or NONE */
+	uint32_t waiter_free, waiter_cnt; /* waiter_cnt: requests that wait for a load */
+	struct stoup_list demand, ahead;  /* QUEUED */
+	uint32_t in_flight;               /* READING or DECODING */
+	uint32_t claim_load;              /* the load that the ring's claim is for, or NONE */
 
 	uint64_t now_ns;        /* CLOCK_MONOTONIC, once per turn of the loop */
+	uint64_t moved_ns;      /* the last turn that moved something */
 	uint64_t tick_ns;       /* next publish */
 	uint64_t idle_since_ns; /* no consumer since, or 0 */
 	int held;               /* the name is another daemon's */

@@ -78,6 +78,7 @@ static void waiter_put(struct stoup_daemon *d, uint32_t idx)
 
 	if (c)
 		c->waiting_cnt--;
+	d->waiter_cnt--;
 	d->waiters[idx].next = d->waiter_free;
 	d->waiter_free = idx;
 }
@@ -191,6 +192,7 @@ static void wait_for(
 
 	w = &d->waiters[idx];
 	d->waiter_free = w->next;
+	d->waiter_cnt++;
 	*w = (struct stoup_waiter){.consumer_idx = consumer_idx,
 		.slot_idx = r->slot_idx,
 		.cell_idx = r->cell_idx,

@@ -43,6 +43,7 @@ static const uint64_t layout[] = {
 	offsetof(struct stoup_control, request_timeout_ns),
 	offsetof(struct stoup_control, page_len),
 	offsetof(struct stoup_control, request_cap),
+	offsetof(struct stoup_control, spin_ns),
 	offsetof(struct stoup_control, state),
 	offsetof(struct stoup_control, asleep),
 	offsetof(struct stoup_control, starving),

@@ -23,6 +23,8 @@
  *   --skip         go on behind damaged blocks
  *   --end-with-daemon    -EPIPE at once when the daemon ends
  *   --reconnect MS longest wait for another daemon
+ *   --wait-mode N  STOUP_WAIT_* (default 0); --ahead N  options.ahead_cnt (-1: none)
+ *   --populate     STOUP_POPULATE
  *   --mark N       print "mark" after N spans, then go on
  */
 #include <errno.h>
@@ -42,7 +44,8 @@ __extension__ typedef __int128 wide;
 
 struct worker {
 	const char *price_name, *size_name, *key_name;
-	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms, reconnect_ms, mark_cnt;
+	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms, reconnect_ms, mark_cnt, ahead_cnt;
+	uint32_t wait_mode, option_flags;
 	struct stoup_range range;
 	int wait, write, retry, skip, steps, gate, deaf, end_with_daemon;
 	/* results */
@@ -149,10 +152,10 @@ static void report(struct stoup *st, const struct worker *w, int rc, const char 
 	       ", \"retries\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"misses\": %" PRIu64
 	       ", \"reconnects\": %" PRIu64 ", \"gaps\": %" PRIu64 ", \"skipped\": %" PRIu64
 	       ", \"held\": %ld, \"leases\": %" PRIu64 ", \"direct\": %" PRIu64
-	       ", \"direct_alone\": %" PRIu64 ", \"text\": \"",
+	       ", \"direct_alone\": %" PRIu64 ", \"doorbells\": %" PRIu64 ", \"text\": \"",
 		w->first_key, w->last_key, w->checksum, w->retries, stats.hit_cnt, stats.miss_cnt,
 		stats.reconnect_cnt, w->gaps, w->skipped, w->held_cnt, stats.lease_cnt,
-		stats.direct_cnt, stats.direct_alone_cnt);
+		stats.direct_cnt, stats.direct_alone_cnt, stats.doorbell_cnt);
 	for (; *text; text++)
 		if (*text != '"' && *text != '\\' && (unsigned char)*text >= 0x20)
 			putchar(*text);
@@ -308,6 +311,9 @@ static const struct option options[] = {
 	{"reconnect", required_argument, NULL, 'c'},
 	{"mark", required_argument, NULL, 'm'},
 	{"gate", no_argument, NULL, 'g'},
+	{"wait-mode", required_argument, NULL, 'M'},
+	{"ahead", required_argument, NULL, 'A'},
+	{"populate", no_argument, NULL, 'F'},
 	{"backward", no_argument, NULL, 'b'},
 	{"direct", no_argument, NULL, 'D'},
 	{"direct-or-pool", no_argument, NULL, 'O'},
@@ -399,6 +405,15 @@ static void set_option(struct worker *w, int which)
 	case 'O':
 		w->range.flags |= STOUP_DIRECT_OR_POOL;
 		break;
+	case 'M':
+		w->wait_mode = (uint32_t)strtol(optarg, NULL, 10);
+		break;
+	case 'A':
+		w->ahead_cnt = strtol(optarg, NULL, 10);
+		break;
+	case 'F':
+		w->option_flags |= STOUP_POPULATE;
+		break;
 	case 'g':
 		w->gate = 1;
 		break;
@@ -428,7 +443,9 @@ int main(int argc, char **argv)
 	if (w.timeout_ms)
 		opt.timeout_ns = (uint64_t)w.timeout_ms * 1000000;
 	opt.reconnect_ns = (uint64_t)w.reconnect_ms * 1000000;
-	opt.flags = w.end_with_daemon ? STOUP_NO_RECONNECT : 0;
+	opt.flags = w.option_flags | (w.end_with_daemon ? STOUP_NO_RECONNECT : 0);
+	opt.wait = w.wait_mode;
+	opt.ahead_cnt = (uint32_t)w.ahead_cnt;
 	rc = stoup_attach(argv[optind], &opt, &st, &err);
 	if (rc == 0)
 		rc = stoup_series_find(st, argv[optind + 1], &series, &err);
