@@ -206,12 +206,13 @@ static int wait_done(
 	struct stoup_session *ses, struct stoup_slot *slot, uint64_t start_ns, uint64_t deadline_ns)
 {
 	uint64_t spin_until = start_ns + ses->client->opt.spin_ns;
+	uint32_t mode = ses->client->opt.wait;
 	int rc;
 
-	if (ses->client->opt.wait == STOUP_WAIT_SPIN || spin_until > deadline_ns)
-		spin_until = deadline_ns;
-	else if (ses->client->opt.wait == STOUP_WAIT_BLOCK)
+	if (mode == STOUP_WAIT_BLOCK)
 		spin_until = start_ns;
+	else if (mode == STOUP_WAIT_SPIN || spin_until > deadline_ns)
+		spin_until = deadline_ns;
 	rc = spin(ses, slot, spin_until);
 	if (rc != 0 || spin_until == deadline_ns)
 		return rc;

@@ -560,6 +560,11 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 	rc = start(d, &own);
 	explain_files(rc, &own);
 	tell_ready(d, rc, &own);
+	if (rc == 0 && d->opt.spin_ns > 0 && core_cnt() < 3)
+		stoup_log_info(d,
+			"--spin with %u processor(s): while the conductor polls, decode workers and consumers wait for the "
+			"rest; it is made for a processor of its own",
+			core_cnt());
 	if (rc == 0) {
 		stoup_log_info(d,
 			"serving %u volume(s) from a pool of %llu bytes (%s, %llu in huge pages), "

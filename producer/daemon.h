@@ -149,6 +149,7 @@ struct stoup_load {
 	int32_t staging_slot;               /* or -1: straight into the pool */
 	uint32_t ahead;                     /* nobody waited when it was queued */
 	uint64_t off;                       /* of the extent */
+	uint64_t queued_ns;
 };
 
 struct stoup_waiter {
