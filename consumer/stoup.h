@@ -252,7 +252,7 @@ struct stoup_lease {
 
 /* 0; -EINVAL when the bytes of the span are no longer held; -EDQUOT when the process holds its share of
  * the pool; -ENOMEM; -ECHILD after a fork. All leases of one block share one cell and count its bytes
- * once. */
+ * once; those of spans in direct mode cost neither. */
 STOUP_API int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret);
 
 /* Give a lease back, from any thread. -EINVAL, and nothing changes, for a lease that was released already,
