@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include "consumer/client.h"
+#include "consumer/direct.h"
 #include "shm/lease.h"
 
 #ifndef STOUP_VERSION
@@ -80,7 +81,8 @@ int stoup_options_read(
 			"options.struct_len is %zu: set it with stoup_options_init", len);
 	if (opt)
 		read = *opt;
-	if (read.wait > STOUP_WAIT_SPIN || (read.flags & ~STOUP_NO_RECONNECT) != 0)
+	if (read.wait > STOUP_WAIT_BLOCK ||
+		(read.flags & ~(STOUP_NO_RECONNECT | STOUP_POPULATE)) != 0)
 		return stoup_error_set(err, -EINVAL,
 			"options.wait %u or options.flags %#x is unknown", read.wait, read.flags);
 	read.struct_len = sizeof(read);
@@ -183,6 +185,7 @@ void stoup_client_destroy(struct stoup *st)
 		st->sessions = ses->next;
 		stoup_session_destroy(ses);
 	}
+	stoup_direct_fini(st);
 	stoup_registry_fini(st);
 	if (st->own)
 		munmap((void *)(uintptr_t)st->own, STOUP_OS_PAGE_LEN);
@@ -259,6 +262,9 @@ int stoup_stats(struct stoup *st, struct stoup_stats *ret)
 	for (struct stoup_session *ses = st->sessions; ses; ses = ses->next)
 		stats_add(ses, &stats);
 	pthread_mutex_unlock(&st->mutex);
+	stats.direct_cnt = atomic_load_explicit(&st->direct_cnt, memory_order_relaxed);
+	stats.direct_alone_cnt = atomic_load_explicit(&st->direct_alone_cnt, memory_order_relaxed);
+	stats.record_cnt += atomic_load_explicit(&st->direct_record_cnt, memory_order_relaxed);
 	stats.struct_len = sizeof(stats);
 	*ret = stats;
 	return 0;

@@ -60,6 +60,8 @@
 #define STOUP_HAND_CAP   16u   /* cells of one cursor */
 #define STOUP_BUCKET_CNT 1024u /* of the shared cells' hash; as many as cells */
 #define STOUP_CELL_NONE  UINT32_MAX
+#define STOUP_SESSION_NONE                                                                         \
+	0u /* session_no of a span that lies in a volume's own file: held by nobody */
 #define STOUP_SLICE_NS   INT64_C(20000000)    /* longest sleep without a look at the daemon */
 #define STOUP_SILENT_NS  UINT64_C(3000000000) /* heartbeats come once a second: three missed */
 #define STOUP_PULSE_NS   UINT64_C(10000000)   /* stoup_next asks the socket at most that often */
@@ -102,8 +104,8 @@ struct stoup_cell {
 
 /* What stoup_hold gave out: a lease names its entry and its use. */
 struct stoup_hold {
-	uint64_t use; /* 0 = free */
-	struct stoup_session *session;
+	uint64_t use;                  /* 0 = free */
+	struct stoup_session *session; /* NULL: of a volume's own file, which needs none */
 	uint32_t cell_idx;
 	uint32_t next;
 };
@@ -192,6 +194,9 @@ struct stoup {
 	struct stoup_hold *holds;
 	uint32_t hold_cap, hold_free, hold_cnt;
 	uint64_t hold_seq;
+	struct stoup_direct
+		*directs; /* volumes' files (direct.c); taken away with the handle alone */
+	_Atomic uint64_t direct_cnt, direct_alone_cnt, direct_record_cnt;
 	struct stoup_stats past;       /* of sessions whose page is gone; reconnect_cnt of all */
 	struct stoup_schema **schemas; /* written under `question` */
 	uint32_t schema_cnt;
@@ -330,6 +335,10 @@ int stoup_hello_fork(struct stoup_session *ses, uint64_t ticket, uint64_t deadli
 int stoup_hello_former(struct stoup_session *ses, const struct stoup_session *former,
 	uint64_t deadline_ns, uint64_t *ret_ticket, struct stoup_error *err);
 
+/* Ask for the file of a volume: 0 with a read-only descriptor, the caller's. */
+int stoup_hello_file(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
+	uint64_t deadline_ns, int *ret_fd, struct stoup_error *err);
+
 /* A connected socket whose other end is trusted. */
 int stoup_sock_open(const char *pool, uint32_t dir_idx, uint64_t deadline_ns, int *ret_fd,
 	struct stoup_error *err);
@@ -414,9 +423,11 @@ int stoup_cell_drop(struct stoup_session *ses, uint32_t cell_idx);
 
 /* ---- wait.c ---------------------------------------------------------------------------------- */
 
-/* Consecutive blocks of one volume to read ahead. */
+/* Consecutive blocks of one volume to read ahead, from block_idx on up (step 1) or down (-1). With cnt 0 it
+ * tells the direction of the scan alone. */
 struct stoup_ahead {
 	uint32_t volume_idx, block_idx, cnt;
+	int32_t step;
 };
 
 /* Ask for a block through the free cell `cell_idx` and wait. 0: the cell holds *ret_word. A
@@ -463,7 +474,8 @@ void stoup_registry_fini(struct stoup *st);
 struct stoup_part {
 	const struct stoup_snapshot_volume *vol;
 	const struct stoup_catalog_series *series;
-	uint64_t ordinal; /* of its first record in the whole series */
+	uint64_t ordinal;     /* of its first record in the whole series */
+	const uint8_t *bytes; /* the volume's file, of a cursor in direct mode */
 };
 
 /* Parts of a series in a snapshot; the caller frees *ret. -ENOENT: no volume has it; -ENOTUNIQ: one

@@ -31,6 +31,7 @@ static const char usage[] =
 	"\n"
 	"  --from TIME      first key (inclusive): ISO 8601, or ns since the epoch\n"
 	"  --to TIME        last key (exclusive)\n"
+	"  --backward       the last record first\n"
 	"  --limit N        print at most N records\n"
 	"  --format KIND    csv (default), jsonl\n"
 	"  --no-header      CSV without the line of names\n"
@@ -50,6 +51,7 @@ struct cat {
 static const struct option options[] = {
 	{"from", required_argument, NULL, 'f'},
 	{"to", required_argument, NULL, 't'},
+	{"backward", no_argument, NULL, 'b'},
 	{"limit", required_argument, NULL, 'l'},
 	{"format", required_argument, NULL, 'o'},
 	{"no-header", no_argument, NULL, 'n'},
@@ -106,6 +108,9 @@ static int set_option(struct cat *cat, int which)
 		return time_option(optarg, &cat->range.from_ns);
 	case 't':
 		return time_option(optarg, &cat->range.to_ns);
+	case 'b':
+		cat->range.flags |= STOUP_BACKWARD;
+		return 0;
 	case 'l':
 		return limit_option(optarg, &cat->limit);
 	case 'o':
@@ -222,6 +227,18 @@ static void print_record(
 	fputs(cat->json ? "}\n" : "\n", stdout);
 }
 
+/* At most *left records, which count down. */
+static void print_span(const struct cat *cat, const struct stoup_span *span, uint64_t *left)
+{
+	int backward = (cat->range.flags & STOUP_BACKWARD) != 0;
+
+	for (uint64_t i = 0; i<span->record_cnt && * left> 0; i++, (*left)--) {
+		uint64_t at = backward ? span->record_cnt - 1 - i : i;
+
+		print_record(cat, span->schema, (const char *)span->base + at * span->stride);
+	}
+}
+
 static void print_header(const struct stoup_schema *schema)
 {
 	const char *sep = "";
@@ -272,8 +289,7 @@ static int print_all(const struct cat *cat, struct stoup_cursor *cur)
 				break;
 			continue;
 		}
-		for (uint64_t i = 0; i < span.record_cnt && left > 0; i++, left--)
-			print_record(cat, span.schema, (const char *)span.base + i * span.stride);
+		print_span(cat, &span, &left);
 		if (ferror(stdout))
 			break;
 	}

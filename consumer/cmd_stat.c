@@ -71,6 +71,27 @@ static void comm_text(const struct stoup_control_consumer *e, char ret[17])
 	ret[16] = 0;
 }
 
+/* What the kernel keeps to map memory for a process (VmPTE): 0 where /proc does not tell. The pool is most of
+ * it, with 8 bytes for each page that was read. */
+static uint64_t page_table_bytes(const struct stoup_control *c, uint32_t pid)
+{
+	unsigned long long kib = 0;
+	char path[64], line[128];
+	FILE *status;
+
+	if (pid == 0 || !stoup_proc_ours() || (c->pid_ns != 0 && c->pid_ns != stoup_pid_ns()))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	status = fopen(path, "re");
+	if (!status)
+		return 0;
+	while (kib == 0 && fgets(line, sizeof(line), status))
+		if (sscanf(line, "VmPTE: %llu kB", &kib) != 1)
+			kib = 0;
+	fclose(status);
+	return kib * 1024;
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------- */
 
 static void json_text(const char *name, const char *value)
@@ -98,12 +119,12 @@ static void json_consumers(const struct stoup_control *c)
 		printf(", \"state\": \"%s\", \"leases\": %u, \"leased_bytes\": %" PRIu64
 		       ", \"oldest_lease_ns\": %" PRIu64 ", \"waiting\": %u, \"hits\": %" PRIu64
 		       ", \"misses\": %" PRIu64 ", \"timeouts\": %" PRIu64 ", \"wait_ns\": %" PRIu64
-		       ", \"records\": %" PRIu64
+		       ", \"records\": %" PRIu64 ", \"page_table_bytes\": %" PRIu64
 		       ", \"limit_cells\": %u, \"limit_bytes\": %u, \"limit_requests\": %u}",
 			consumer_state(state), e->lease_cnt, e->leased_bytes,
 			age_ns(e->oldest_lease_ns), e->waiting_cnt, e->hit_cnt, e->miss_cnt,
-			e->timeout_cnt, e->wait_ns, e->record_cnt, e->cells_refused_cnt,
-			e->bytes_refused_cnt, e->requests_refused_cnt);
+			e->timeout_cnt, e->wait_ns, e->record_cnt, page_table_bytes(c, e->pid),
+			e->cells_refused_cnt, e->bytes_refused_cnt, e->requests_refused_cnt);
 		sep = ",";
 	}
 	printf("\n]");
@@ -188,8 +209,9 @@ static void print_json(const struct stoup_control *c)
 	json_text("reader", c->reader_kind);
 	printf(", ");
 	json_text("reader_reason", c->reader_reason);
-	printf(", \"reader_depth\": %u, \"decode_threads\": %u", c->reader_depth,
-		c->decode_threads);
+	printf(", \"reader_depth\": %u, \"decode_threads\": %u, \"spin_ns\": %" PRIu64 ", ",
+		c->reader_depth, c->decode_threads, c->spin_ns);
+	json_text("decode_cpus", c->decode_cpus);
 	printf(",\n\"block_len_max\": %u, \"lease_bytes_max\": %" PRIu64 ", \"consumers_max\": %u"
 	       ", \"cells_max\": %u, \"requests_max\": %u, \"heartbeat_age_ns\": %" PRIu64,
 		c->block_len_max, c->lease_bytes_cap, c->consumer_cap, c->cell_cap, c->request_cap,
@@ -215,15 +237,15 @@ static void print_consumers(const struct stoup_control *c)
 		if (state == STOUP_CONSUMER_NONE)
 			continue;
 		if (!head++)
-			printf("\n%8s %-16s %-8s %7s %12s %10s %8s %12s %10s %14s\n", "pid",
+			printf("\n%8s %-16s %-8s %7s %12s %10s %8s %12s %10s %14s %10s\n", "pid",
 				"command", "state", "leases", "held bytes", "oldest s", "waiting",
-				"hits", "misses", "records");
+				"hits", "misses", "records", "tables KiB");
 		comm_text(e, comm);
 		printf("%8u %-16s %-8s %7u %12" PRIu64 " %10.1f %8u %12" PRIu64 " %10" PRIu64
-		       " %14" PRIu64 "\n",
+		       " %14" PRIu64 " %10" PRIu64 "\n",
 			e->pid, comm, consumer_state(state), e->lease_cnt, e->leased_bytes,
 			(double)age_ns(e->oldest_lease_ns) / 1e9, e->waiting_cnt, e->hit_cnt,
-			e->miss_cnt, e->record_cnt);
+			e->miss_cnt, e->record_cnt, page_table_bytes(c, e->pid) / 1024);
 	}
 }
 
@@ -329,10 +351,14 @@ static void print_summary(const struct stoup_control *c)
 	       " found in the pool, %" PRIu64 " asked for; starved %" PRIu64 "\n",
 		counter(c, STOUP_COUNTER_CONSUMERS), waiting, hits, misses,
 		counter(c, STOUP_COUNTER_STARVED_FAILED));
-	printf("  reads by %s, depth %u; %u decode threads; blocks of at most %.1f MiB; at most %.1f MiB held by one "
+	printf("  reads by %s, depth %u; %u decode threads%s%s; blocks of at most %.1f MiB; at most %.1f MiB held by one "
 	       "consumer\n",
-		c->reader_kind, c->reader_depth, c->decode_threads, mib(c->block_len_max),
+		c->reader_kind, c->reader_depth, c->decode_threads,
+		c->decode_cpus[0] ? " on processors " : "", c->decode_cpus, mib(c->block_len_max),
 		mib(c->lease_bytes_cap));
+	if (c->spin_ns > 0)
+		printf("  the conductor polls for %.1f us before it sleeps\n",
+			(double)c->spin_ns / 1e3);
 }
 
 static void print_counters(const struct stoup_control *c)

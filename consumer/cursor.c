@@ -8,12 +8,15 @@
  *
  *      next: release the grip -> hit, else request and wait -> cut to [from, to) -> pos + 1
  *
+ * Backward, places run from the last segment of the last part to the first of the first; pos counts up
+ * all the same, so that the window, the cut and the steps of a call are one code for both directions.
+ *
  * Invariant: pos is the segment that the next call tries; it moves only when that segment's span
  * was handed out, found empty, or skipped. So a failed call may be repeated, and nothing comes
  * twice.
  *
  * Read-ahead: the window grows from 2 segments to options.ahead_cnt, so that a look at one block
- * loads little. A request goes out when less than half of the window lies ahead; when everything is
+ * loads little, and never beyond what the pool keeps unread for all: more would be turned away. A request goes out when less than half of the window lies ahead; when everything is
  * resident, only residency words are read.
  */
 #include <errno.h>
@@ -21,8 +24,10 @@
 #include <string.h>
 #include <time.h>
 #include "consumer/cursor.h"
+#include "consumer/direct.h"
 
 #define WINDOW_FIRST 2u
+#define RANGE_FLAGS  (STOUP_BACKWARD | STOUP_DIRECT | STOUP_DIRECT_OR_POOL)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -47,29 +52,90 @@ uint32_t stoup_part_begin(const struct stoup_part *part, int64_t from_ns)
 	return from_ns != 0 ? low : 0;
 }
 
+uint32_t stoup_part_end(const struct stoup_part *part, int64_t to_ns)
+{
+	const struct stoup_catalog_segment *segments = part_segments(part);
+	uint32_t low = 0, high = part->series->segment_cnt;
+
+	while (to_ns != 0 && low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (segments[mid].first_key < to_ns)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return to_ns != 0 ? low : high;
+}
+
+/* Where a scan enters a part; no segment of it when the part has nothing of the range. */
+static uint32_t part_enter(const struct stoup_cursor *cur, const struct stoup_part *part)
+{
+	if (cur->step > 0)
+		return stoup_part_begin(part, cur->from_ns);
+	return stoup_part_end(part, cur->to_ns) - 1;
+}
+
+/* The window begins anew: blocks of one series are of about one length. */
+static void window_begin(struct stoup_cursor *cur)
+{
+	const struct stoup_catalog_segment *seg = stoup_place_segment(cur, &cur->at);
+	uint64_t fit = 0, len;
+
+	if (seg) {
+		len = cur->parts[cur->at.part].vol->blocks[seg->block_idx].raw_len;
+		len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
+		fit = len > 0 ? cur->ses->control->ahead_bytes_cap / len : 0;
+	}
+	cur->window_cap = fit < cur->st->opt.ahead_cnt ? (uint32_t)fit : cur->st->opt.ahead_cnt;
+	cur->window = cur->window_cap < WINDOW_FIRST ? cur->window_cap : WINDOW_FIRST;
+}
+
+void stoup_cursor_rewind(struct stoup_cursor *cur)
+{
+	cur->at = cur->asked = (struct stoup_place){0};
+	cur->begin_ordinal = 0;
+	cur->end_ordinal = UINT64_MAX;
+	if (cur->step < 0)
+		cur->at.part = cur->part_cnt - 1;
+	if (cur->part_cnt > 0)
+		cur->at.seg = part_enter(cur, &cur->parts[cur->at.part]);
+	window_begin(cur);
+}
+
+/* Does the range end before the segment, in the direction of the scan? */
+static int beyond(const struct stoup_cursor *cur, const struct stoup_catalog_segment *seg)
+{
+	if (cur->step > 0)
+		return cur->to_ns != 0 && seg->first_key >= cur->to_ns;
+	return cur->from_ns != 0 && seg->last_key < cur->from_ns;
+}
+
 const struct stoup_catalog_segment *stoup_place_segment(
 	const struct stoup_cursor *cur, struct stoup_place *place)
 {
 	while (place->part < cur->part_cnt) {
 		const struct stoup_part *part = &cur->parts[place->part];
-		const struct stoup_catalog_segment *seg = part_segments(part) + place->seg;
+		const struct stoup_catalog_segment *seg;
 
 		if (place->seg >= part->series->segment_cnt) {
-			if (++place->part < cur->part_cnt)
-				place->seg =
-					stoup_part_begin(&cur->parts[place->part], cur->from_ns);
+			/* In front of part 0 lies no part, as behind the last. */
+			place->part += (uint32_t)cur->step;
+			if (place->part < cur->part_cnt)
+				place->seg = part_enter(cur, &cur->parts[place->part]);
 			continue;
 		}
+		seg = part_segments(part) + place->seg;
 		if (seg->record_cnt > 0)
-			return cur->to_ns != 0 && seg->first_key >= cur->to_ns ? NULL : seg;
-		place->seg++;
+			return beyond(cur, seg) ? NULL : seg;
+		place->seg += (uint32_t)cur->step;
 	}
 	return NULL;
 }
 
-static void place_advance(struct stoup_place *place)
+static void place_advance(const struct stoup_cursor *cur, struct stoup_place *place)
 {
-	place->seg++;
+	place->seg += (uint32_t)cur->step;
 	place->pos++;
 }
 
@@ -82,16 +148,18 @@ static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 	uint64_t end = cur->at.pos + 1 + cur->window;
 
 	run->cnt = 0;
+	run->step = cur->step;
 	if (cur->asked.pos <= cur->at.pos) {
 		cur->asked = cur->at;
-		place_advance(&cur->asked);
+		place_advance(cur, &cur->asked);
 	}
 	while (cur->asked.pos < end && (seg = stoup_place_segment(cur, &cur->asked)) != NULL) {
 		const struct stoup_snapshot_volume *vol = cur->parts[cur->asked.part].vol;
 		int absent = atomic_load_explicit(
 				     &vol->residency[seg->block_idx], memory_order_relaxed) == 0;
+		int64_t off = ((int64_t)seg->block_idx - run->block_idx) * cur->step;
 		int follows = run->cnt > 0 && run->volume_idx == vol->catalog->volume_idx &&
-		              seg->block_idx - run->block_idx == run->cnt;
+		              off == run->cnt;
 
 		if (absent && run->cnt > 0 && !follows)
 			return;
@@ -105,7 +173,7 @@ static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 		} else if (run->cnt > 0) {
 			return;
 		}
-		place_advance(&cur->asked);
+		place_advance(cur, &cur->asked);
 	}
 }
 
@@ -154,6 +222,12 @@ uint64_t stoup_record_bound(
 	return low;
 }
 
+uint64_t stoup_record_above(
+	const uint8_t *base, uint64_t cnt, const struct stoup_schema *schema, int64_t key_ns)
+{
+	return key_ns == INT64_MAX ? cnt : stoup_record_bound(base, cnt, schema, key_ns + 1);
+}
+
 /* The same where records kept their order: a record's key is the greatest so far, beginning with
  * the segment's first. Values beyond the segment's last key are undefined times, not keys. */
 static uint64_t lower_bound_kept(const uint8_t *base, const struct stoup_catalog_segment *seg,
@@ -172,12 +246,23 @@ static uint64_t lower_bound_kept(const uint8_t *base, const struct stoup_catalog
 	return i;
 }
 
-static uint64_t bound(const struct stoup_cursor *cur, const uint8_t *base,
-	const struct stoup_catalog_segment *seg, int64_t key_ns)
+static uint64_t bound(const struct stoup_part *part, const uint8_t *base,
+	const struct stoup_catalog_segment *seg, const struct stoup_schema *schema, int64_t key_ns)
 {
-	if (cur->parts[cur->at.part].series->flags & STOUP_CATALOG_KEEP_ORDER)
-		return lower_bound_kept(base, seg, cur->schema, key_ns);
-	return stoup_record_bound(base, seg->record_cnt, cur->schema, key_ns);
+	if (part->series->flags & STOUP_CATALOG_KEEP_ORDER)
+		return lower_bound_kept(base, seg, schema, key_ns);
+	return stoup_record_bound(base, seg->record_cnt, schema, key_ns);
+}
+
+void stoup_segment_cut(const struct stoup_cursor *cur, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg, const uint8_t *base, uint64_t *low, uint64_t *high)
+{
+	*low = 0;
+	*high = seg->record_cnt;
+	if (cur->from_ns != 0 && seg->first_key < cur->from_ns)
+		*low = bound(part, base, seg, cur->schema, cur->from_ns);
+	if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
+		*high = bound(part, base, seg, cur->schema, cur->to_ns);
 }
 
 int stoup_segment_base(
@@ -202,19 +287,18 @@ static int segment_cut(
 	struct stoup_cursor *cur, const struct stoup_catalog_segment *seg, struct stoup_span *ret)
 {
 	const struct stoup_schema *schema = cur->schema;
-	uint64_t low = 0, high = seg->record_cnt;
-	uint64_t ordinal = cur->parts[cur->at.part].ordinal + seg->ordinal;
+	const struct stoup_part *part = &cur->parts[cur->at.part];
+	uint64_t low, high, ordinal = part->ordinal + seg->ordinal;
 	const uint8_t *base;
 	int rc = stoup_segment_base(cur, seg, &base);
 
 	if (rc < 0)
 		return rc;
-	if (cur->from_ns != 0 && seg->first_key < cur->from_ns)
-		low = bound(cur, base, seg, cur->from_ns);
-	if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
-		high = bound(cur, base, seg, cur->to_ns);
+	stoup_segment_cut(cur, part, seg, base, &low, &high);
 	if (ordinal + low < cur->begin_ordinal)
 		low = cur->begin_ordinal - ordinal;
+	if (ordinal + high > cur->end_ordinal)
+		high = cur->end_ordinal > ordinal ? cur->end_ordinal - ordinal : 0;
 	if (low >= high)
 		return 0;
 	*ret = (struct stoup_span){
@@ -239,7 +323,7 @@ static int segment_cut(
 int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg)
 {
 	const struct stoup_snapshot_volume *vol = cur->parts[cur->at.part].vol;
-	struct stoup_ahead run = {0};
+	struct stoup_ahead run = {.step = cur->step};
 	int rc;
 
 	rc = stoup_grip_hit(cur->ses, &cur->hand, vol, seg->block_idx, &cur->grip, &cur->error);
@@ -294,16 +378,44 @@ static int cursor_make(struct stoup *st, const struct stoup_series *series,
 	return rc;
 }
 
+/* Have the cursor read the volumes' files, over the ends of daemons; where it may do without (OR_POOL), 0 as
+ * well when it can not. */
+static int make_direct(struct stoup_cursor *cur, uint32_t flags, struct stoup_error *err)
+{
+	struct stoup_options *opt = &cur->st->opt;
+	struct stoup_error why = {0};
+	uint64_t until_ns = stoup_client_now() + opt->reconnect_ns;
+	int rc;
+
+	while ((rc = stoup_direct_open(cur, stoup_client_now() + opt->timeout_ns, &why)) ==
+		-EPIPE) {
+		rc = stoup_cursor_renew(cur, until_ns);
+		if (rc < 0) {
+			why = cur->error;
+			break;
+		}
+	}
+	/* Gone is gone, whatever one may do without. */
+	if (rc == 0 || ((flags & STOUP_DIRECT_OR_POOL) && !cur->failed))
+		return 0;
+	return stoup_error_set(err, rc, "%s", why.text);
+}
+
 int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct stoup_range *range,
 	struct stoup_cursor **ret, struct stoup_error *err)
 {
 	struct stoup_cursor *cur = NULL;
 	int64_t from_ns = range && range->from_ns > 0 ? range->from_ns : 0;
 	int64_t to_ns = range ? range->to_ns : 0;
+	uint32_t flags = range ? range->flags : 0;
 	int rc;
 
 	if (!stoup_client_own(st))
 		return stoup_client_inherited(err);
+	if (flags & ~RANGE_FLAGS)
+		return stoup_error_set(err, -EINVAL,
+			"range.flags %#x are unknown: set the whole struct, unused members to 0",
+			flags);
 	if (to_ns < 0 || (to_ns != 0 && to_ns < from_ns))
 		return stoup_error_set(err, -EINVAL,
 			"the range ends at %lld, before it begins at %lld", (long long)to_ns,
@@ -317,13 +429,17 @@ int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct
 		return rc;
 	cur->from_ns = from_ns;
 	cur->to_ns = to_ns;
-	if (cur->ses->control->ahead_bytes_cap > 0)
-		cur->window = st->opt.ahead_cnt < WINDOW_FIRST ? st->opt.ahead_cnt : WINDOW_FIRST;
-	if (cur->part_cnt > 0)
-		cur->at.seg = stoup_part_begin(&cur->parts[0], from_ns);
+	cur->step = flags & STOUP_BACKWARD ? -1 : 1;
+	stoup_cursor_rewind(cur);
 	pthread_mutex_lock(&st->mutex);
 	st->cursor_cnt++;
 	pthread_mutex_unlock(&st->mutex);
+	if (flags & (STOUP_DIRECT | STOUP_DIRECT_OR_POOL))
+		rc = make_direct(cur, flags, err);
+	if (rc < 0) {
+		stoup_cursor_close(cur);
+		return rc;
+	}
 	*ret = cur;
 	return 0;
 }
@@ -371,10 +487,9 @@ static int pulse(struct stoup_cursor *cur)
 /* Past the segment at `at`; the window doubles. */
 static void advance(struct stoup_cursor *cur)
 {
-	place_advance(&cur->at);
-	if (cur->window > 0 && cur->window < cur->st->opt.ahead_cnt)
-		cur->window = cur->window * 2 < cur->st->opt.ahead_cnt ? cur->window * 2
-		                                                       : cur->st->opt.ahead_cnt;
+	place_advance(cur, &cur->at);
+	if (cur->window < cur->window_cap)
+		cur->window = cur->window * 2 < cur->window_cap ? cur->window * 2 : cur->window_cap;
 }
 
 /* Find and lease the next span: 1, 0, or a negative errno with text. */
@@ -432,6 +547,8 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		return cur->error.code;
 	cur->error.code = 0;
 	cur->error.text[0] = 0;
+	if (cur->direct)
+		return stoup_direct_next(cur, ret);
 	if (cur->span_cnt > 0)
 		stoup_anchor_take(cur);
 	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
@@ -451,7 +568,7 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 {
 	const struct stoup_catalog_segment *seg;
-	uint64_t begin;
+	uint64_t begin, end;
 	int64_t cnt;
 
 	if (!stoup_client_own(cur->st))
@@ -463,12 +580,16 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 		return 0;
 	cnt = seg->record_cnt;
 	begin = cur->parts[cur->at.part].ordinal + seg->ordinal;
-	/* Where the range cuts, the index knows only that the record at that end lies outside. */
+	end = begin + seg->record_cnt;
+	/* Where the range cuts, the index knows only that the record at that end lies outside. What was
+	 * handed out before a restart is known. */
 	if (begin < cur->begin_ordinal)
-		cnt -= (int64_t)(cur->begin_ordinal - begin); /* handed out before a restart */
+		cnt -= (int64_t)(cur->begin_ordinal - begin);
 	else if (cur->from_ns != 0 && seg->first_key < cur->from_ns)
 		cnt--;
-	if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
+	if (end > cur->end_ordinal)
+		cnt -= (int64_t)(end - cur->end_ordinal);
+	else if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
 		cnt--;
 	stoup_anchor_skip(cur, seg);
 	advance(cur);

@@ -239,6 +239,7 @@ int stoup_fork_child(struct stoup_fork *fork_state, struct stoup_error *err)
 		stoup_snapshot_publish(current);
 		current->slot_busy = current->slot_left = 0;
 		st->past = (struct stoup_stats){0};
+		st->direct_cnt = st->direct_alone_cnt = st->direct_record_cnt = 0;
 		stoup_client_mark(st);
 	}
 	*fork_state = (struct stoup_fork){0};

@@ -5,6 +5,7 @@
  *      volumes from n on -> at most 32 volumes           (until all of the snapshot are here)
  *      newest, from 0 on -> the same of a snapshot that may be another one
  *      fork -------------> ticket of a copy of the leases
+ *      file of a volume -> its descriptor                (direct mode)
  *
  * Invariant: one question at a time, under `question`. An answer that did not come in time is still
  * to come (`owed`): it is read and thrown away before the next question, since nothing else tells
@@ -15,8 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include "consumer/client.h"
 #include "shm/wire.h"
+
+#ifndef MADV_POPULATE_READ /* of Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#endif
 
 /* ---- hello ----------------------------------------------------------------------------------- */
 
@@ -84,6 +90,7 @@ static int64_t ask(struct stoup_session *ses, struct packet question, struct pac
 	union {
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
+		struct stoup_wire_file file;
 	} late;
 	int64_t len;
 	int rc;
@@ -133,6 +140,18 @@ static int reply_check(const struct stoup_session *ses, struct stoup_wire_reply 
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
+/* Make the page tables of the pool at once. A kernel before 5.14 cannot say it in one call: one byte of each
+ * page is read. All pages are there: the daemon touched them. */
+static void populate(const struct stoup_region *region)
+{
+	const volatile char *at = region->base;
+
+	if (madvise(region->base, region->len, MADV_POPULATE_READ) == 0)
+		return;
+	for (size_t off = 0; off < region->len; off += STOUP_OS_PAGE_LEN)
+		(void)at[off];
+}
+
 static int map_fixed(struct stoup_session *ses, const struct stoup_wire_reply *reply,
 	const int *fds, struct stoup_error *err)
 {
@@ -150,11 +169,13 @@ static int map_fixed(struct stoup_session *ses, const struct stoup_wire_reply *r
 		return stoup_error_set(
 			err, -EPROTO, "pool '%s' sent another instance's memory", ses->pool);
 	ses->buffers = stoup_control_buffers(ses->control);
-	/* Lazily: page tables grow with what is read, so 64 workers do not pay for all of it. */
+	/* Lazily, unless asked: page tables grow with what is read, so 64 workers do not pay for all of it. */
 	rc = stoup_region_map(fds[STOUP_WIRE_FD_DATA], (size_t)ses->control->data_len, 0, 0,
 		&ses->data_region, err);
 	if (rc < 0)
 		return rc;
+	if (ses->client->opt.flags & STOUP_POPULATE)
+		populate(&ses->data_region);
 	rc = stoup_region_map(fds[STOUP_WIRE_FD_PAGE], stoup_page_footprint(ses->control->cell_cap),
 		1, 1, &ses->page_region, err);
 	if (rc < 0)
@@ -416,4 +437,50 @@ int stoup_hello_child(
 	ses->page_region = page;
 	ses->page = page.base;
 	return 0;
+}
+
+/* ---- files of volumes ------------------------------------------------------------------------ */
+
+static int file_refused(const struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
+	int code, struct stoup_error *err)
+{
+	const char *more = "";
+
+	if (code == -ESTALE)
+		more = ": it is no longer served; call stoup_refresh";
+	else if (code == -EMFILE || code == -ETOOMANYREFS)
+		more = "; mend: raise its ulimit -n";
+	return stoup_error_set(err, code, "the daemon of pool '%s' gave no file of volume %u: %s%s",
+		ses->pool, vol->catalog->volume_idx, strerror(-code), more);
+}
+
+int stoup_hello_file(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
+	uint64_t deadline_ns, int *ret_fd, struct stoup_error *err)
+{
+	struct stoup_wire_file question = {.magic = STOUP_HELLO_MAGIC,
+		.kind = STOUP_WIRE_FILE,
+		.volume_idx = vol->catalog->volume_idx};
+	struct stoup_wire_file answer;
+	int fds[STOUP_WIRE_FD_CAP];
+	uint32_t fd_cnt;
+	int64_t len;
+
+	memcpy(question.id, vol->catalog->volume_id, sizeof(question.id));
+	len = ask(ses, (struct packet){&question, sizeof(question)},
+		(struct packet){&answer, sizeof(answer)}, fds, &fd_cnt, deadline_ns, err);
+	if (len < 0)
+		return (int)len;
+	if (len == (int64_t)sizeof(answer) && answer.magic == STOUP_HELLO_MAGIC &&
+		answer.kind == STOUP_WIRE_FILE && answer.volume_idx == question.volume_idx) {
+		if (answer.error == 0 && fd_cnt == 1) {
+			*ret_fd = fds[0];
+			return 0;
+		}
+		if (answer.error < 0 && answer.error > -4096 && fd_cnt == 0)
+			return file_refused(ses, vol, answer.error, err);
+	}
+	close_all(fds, fd_cnt);
+	return stoup_error_set(err, -EPROTO,
+		"pool '%s' answered badly when asked for the file of volume %u", ses->pool,
+		question.volume_idx);
 }

@@ -8,6 +8,9 @@
  * it into a shared one (rule 2 of lease.h: the lease stays in its cell, only our record changes),
  * and the cursor takes another for its next block.
  *
+ * A span in direct mode lies in a file that stays mapped with the handle: holding it costs an entry here
+ * and nothing else, so that both kinds of spans are kept and given back alike.
+ *
  * Invariant: an entry's number is never used twice, so a second release finds nothing. A hold counts
  * as a reference to its session and as a user of its memory: bytes of a daemon that ended stay.
  */
@@ -63,28 +66,30 @@ static struct stoup_session *span_session(struct stoup *st, const struct stoup_s
 int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
 {
 	struct stoup *st = span ? span->client : NULL;
-	struct stoup_session *ses;
-	uint32_t hold_idx, cell_idx;
-	int rc = -EINVAL;
+	struct stoup_session *ses = NULL;
+	uint32_t hold_idx, cell_idx = STOUP_CELL_NONE;
+	int rc = -EINVAL, direct;
 
 	if (!st || !ret)
 		return -EINVAL;
 	if (!stoup_client_own(st))
 		return -ECHILD;
 	pthread_mutex_lock(&st->mutex);
-	ses = span_session(st, span);
-	if (!ses)
+	direct = span->session_no == STOUP_SESSION_NONE && span->cell_idx == STOUP_CELL_NONE;
+	if (!direct && !(ses = span_session(st, span)))
 		goto out_unlock;
 	rc = hold_take(st, &hold_idx);
 	if (rc < 0)
 		goto out_unlock;
-	rc = stoup_cell_share(ses, span->cell_idx, &cell_idx);
-	if (rc < 0) {
-		hold_give(st, hold_idx);
-		goto out_unlock;
+	if (ses) {
+		rc = stoup_cell_share(ses, span->cell_idx, &cell_idx);
+		if (rc < 0) {
+			hold_give(st, hold_idx);
+			goto out_unlock;
+		}
+		ses->refs++;
+		ses->users++;
 	}
-	ses->refs++;
-	ses->users++;
 	st->holds[hold_idx].use = ++st->hold_seq;
 	st->holds[hold_idx].session = ses;
 	st->holds[hold_idx].cell_idx = cell_idx;
@@ -99,7 +104,7 @@ int stoup_release(struct stoup_lease *lease)
 {
 	struct stoup_session *ses = NULL;
 	struct stoup *st;
-	int ring = 0;
+	int ring = 0, found = 0;
 
 	if (!lease)
 		return 0;
@@ -112,15 +117,18 @@ int stoup_release(struct stoup_lease *lease)
 	if (lease->idx < st->hold_cap && lease->use != 0 &&
 		st->holds[lease->idx].use == lease->use) {
 		ses = st->holds[lease->idx].session;
-		ring = stoup_cell_drop(ses, st->holds[lease->idx].cell_idx);
+		if (ses)
+			ring = stoup_cell_drop(ses, st->holds[lease->idx].cell_idx);
 		hold_give(st, lease->idx);
+		found = 1;
 	}
 	pthread_mutex_unlock(&st->mutex);
-	if (!ses)
+	if (!found)
 		return -EINVAL;
 	if (ring)
 		stoup_wait_ring(ses);
-	stoup_session_leave(ses);
+	if (ses)
+		stoup_session_leave(ses);
 	stoup_session_release(ses);
 	/* Counted out last: after the last lease another thread may detach, and nothing of the handle is
 	 * left for us. */

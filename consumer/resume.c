@@ -10,6 +10,15 @@
  * order have no such index: there the ordinal counts. Either way the bytes must be those that were
  * handed out, else the store is another one and the cursor fails for good.
  *
+ * A backward scan has seen the records behind its anchor, not those in front of it:
+ *
+ *      old snapshot   ... [a b b][b b|B C][d]       B: anchor, the first record of the last span
+ *                                      ^---- counted from the last b down: 1
+ *
+ * Counted from the last one down, later data that begins with the same key would move the number. So
+ * the number is counted from the first one up where the old index tells it: where the segments in
+ * front end in another key, as nearly always, or are of this one key throughout.
+ *
  * Where a damaged block was left out, the number among equal keys may not be known; then the ordinal
  * counts as well.
  */
@@ -26,61 +35,74 @@ static int keeps_order(const struct stoup_part *part)
 
 /* ---- the anchor ------------------------------------------------------------------------------ */
 
-/* Does a run of records that begins at `ordinal` with `key` go on with the key before it? */
-static int tail_goes_on(const struct stoup_cursor *cur, uint64_t ordinal, int64_t key)
-{
-	return cur->tail_next != 0 && cur->tail_next == ordinal && cur->tail_key == key;
-}
-
-/* `ties` records with `key` end in front of ordinal `next`; all of what was passed has it (`whole`). */
+/* Records [begin, end) were passed: those nearest to what comes next, `ties` of them, have `key`; all of them
+ * do (`whole`), so that they go on with the key that was passed before. */
 static void tail_set(struct stoup_cursor *cur, int64_t key, uint64_t ties, uint64_t begin,
-	uint64_t next, int whole)
+	uint64_t end, int whole)
 {
-	if (whole && tail_goes_on(cur, begin, key)) {
+	uint64_t from = cur->step > 0 ? begin : end;
+
+	if (whole && cur->tail_next != 0 && cur->tail_next == from && cur->tail_key == key) {
 		cur->tail_ties += ties;
 	} else {
 		cur->tail_ties = ties;
 		cur->tail_exact = 1;
 	}
 	cur->tail_key = key;
-	cur->tail_next = next;
+	cur->tail_next = cur->step > 0 ? end : begin;
+}
+
+/* Records of a span that have the key of the one at `at`, its last (backward: its first). */
+static uint64_t ties_of(const struct stoup_cursor *cur, uint64_t at, int64_t key)
+{
+	const struct stoup_schema *schema = cur->schema;
+	const uint8_t *base = cur->span_base;
+	uint64_t cnt = cur->span_cnt;
+
+	if (cnt == 1 || stoup_record_key(base, at - (uint64_t)cur->step, schema) != key)
+		return 1;
+	return cur->step > 0 ? cnt - stoup_record_bound(base, cnt, schema, key)
+	                     : stoup_record_above(base, cnt, schema, key);
 }
 
 void stoup_anchor_take(struct stoup_cursor *cur)
 {
 	const struct stoup_schema *schema = cur->schema;
-	uint64_t cnt = cur->span_cnt, ties = 1;
-	const uint8_t *base = cur->span_base;
-	int64_t key = stoup_record_key(base, cnt - 1, schema);
+	uint64_t cnt = cur->span_cnt, ties = 1, at = cur->step > 0 ? cnt - 1 : 0;
+	int64_t key = stoup_record_key(cur->span_base, at, schema);
 	int keeps;
 
+	if (cur->anchor.bytes) {
+		/* The place is still in the part that the span was cut from. */
+		keeps = keeps_order(&cur->parts[cur->at.part]);
+		if (!keeps)
+			ties = ties_of(cur, at, key);
+		tail_set(cur, key, ties, cur->span_ordinal, cur->span_ordinal + cnt, ties == cnt);
+		if (keeps)
+			cur->tail_exact = 0;
+		cur->anchor.valid = 1;
+		cur->anchor.exact = cur->tail_exact;
+		cur->anchor.from_end = cur->step < 0;
+		cur->anchor.key = key;
+		cur->anchor.ties = cur->tail_ties;
+		cur->anchor.ordinal = cur->span_ordinal + at;
+		memcpy(cur->anchor.bytes, cur->span_base + at * schema->stride, schema->stride);
+	}
 	cur->span_cnt = 0;
-	if (!cur->anchor.bytes)
-		return;
-	/* The place is still in the part that the span was cut from. */
-	keeps = keeps_order(&cur->parts[cur->at.part]);
-	if (!keeps && (cnt == 1 || stoup_record_key(base, cnt - 2, schema) == key))
-		ties = cnt - stoup_record_bound(base, cnt, schema, key);
-	tail_set(cur, key, ties, cur->span_ordinal, cur->span_ordinal + cnt, ties == cnt);
-	if (keeps)
-		cur->tail_exact = 0;
-	cur->anchor.valid = 1;
-	cur->anchor.exact = cur->tail_exact;
-	cur->anchor.key = key;
-	cur->anchor.ties = cur->tail_ties;
-	cur->anchor.ordinal = cur->span_ordinal + cnt - 1;
-	memcpy(cur->anchor.bytes, base + (cnt - 1) * schema->stride, schema->stride);
 }
 
 void stoup_anchor_skip(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg)
 {
 	uint64_t begin = cur->parts[cur->at.part].ordinal + seg->ordinal;
-	uint64_t next = begin + seg->record_cnt;
+	uint64_t end = begin + seg->record_cnt;
 
 	/* What was resumed within the segment is left out from there on. */
 	if (begin < cur->begin_ordinal)
 		begin = cur->begin_ordinal;
-	tail_set(cur, seg->last_key, next - begin, begin, next, seg->first_key == seg->last_key);
+	if (end > cur->end_ordinal)
+		end = cur->end_ordinal;
+	tail_set(cur, cur->step > 0 ? seg->last_key : seg->first_key, end - begin, begin, end,
+		seg->first_key == seg->last_key);
 	if (seg->first_key != seg->last_key || keeps_order(&cur->parts[cur->at.part]))
 		cur->tail_exact = 0;
 }
@@ -105,75 +127,6 @@ static int gone(struct stoup_cursor *cur, int why)
 				 : "series '%.100s' is gone from the store since pool '%s' was "
 				   "attached to anew",
 		cur->name, cur->ses->pool);
-	return fail(cur);
-}
-
-/* Ordinal of the next record. */
-static uint64_t next_ordinal(const struct stoup_cursor *cur)
-{
-	const struct stoup_part *last = &cur->parts[cur->part_cnt - 1];
-	struct stoup_place at = cur->at;
-	const struct stoup_catalog_segment *seg = stoup_place_segment(cur, &at);
-	uint64_t ordinal = last->ordinal + last->series->record_cnt;
-
-	/* NULL at the end of the range as well, where the place is that of the first one beyond. */
-	if (!seg && at.part < cur->part_cnt)
-		seg = cur->parts[at.part].vol->segments +
-		      cur->parts[at.part].series->segment_first + at.seg;
-	if (seg)
-		ordinal = cur->parts[at.part].ordinal + seg->ordinal;
-	return ordinal > cur->begin_ordinal ? ordinal : cur->begin_ordinal;
-}
-
-int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
-{
-	struct stoup_snapshot *snap;
-	struct stoup_session *ses;
-	struct stoup_part *parts;
-	uint32_t part_cnt;
-	int rc = stoup_renew(cur->st, cur->ses, deadline_ns, &cur->error);
-
-	if (rc < 0)
-		return rc;
-	if (!cur->resuming && cur->anchor.valid)
-		cur->next_off = next_ordinal(cur) - cur->anchor.ordinal;
-	cur->resuming = cur->anchor.valid;
-	/* What was left out before the first record has no place in the next snapshot. */
-	if (!cur->anchor.valid)
-		cur->tail_next = 0;
-	snap = stoup_snapshot_current(cur->st);
-	stoup_hand_fini(cur->ses, &cur->hand);
-	rc = stoup_series_parts(snap, cur->name, cur->schema, &parts, &part_cnt);
-	if (rc < 0) {
-		ses = snap->session;
-		stoup_snapshot_release(snap);
-		stoup_session_release(ses);
-		return gone(cur, rc);
-	}
-	stoup_snapshot_release(cur->snap);
-	stoup_session_release(cur->ses);
-	free(cur->parts);
-	cur->snap = snap;
-	cur->ses = snap->session;
-	cur->parts = parts;
-	cur->part_cnt = part_cnt;
-	cur->at = cur->asked = (struct stoup_place){0};
-	cur->begin_ordinal = 0;
-	cur->look_in = cur->look_every = 1;
-	if (part_cnt > 0)
-		cur->at.seg = stoup_part_begin(&parts[0], cur->from_ns);
-	return 0;
-}
-
-/* ---- finding the anchor ---------------------------------------------------------------------- */
-
-static int differs(struct stoup_cursor *cur, const char *what)
-{
-	stoup_error_set(&cur->error, -ESTALE,
-		"'%.80s': record %llu (key %lld), the last one read, %s since pool "
-		"'%s' was attached to anew: open a new cursor",
-		cur->name, (unsigned long long)cur->anchor.ordinal, (long long)cur->anchor.key,
-		what, cur->ses->pool);
 	return fail(cur);
 }
 
@@ -206,6 +159,123 @@ static struct stoup_place place_of(const struct stoup_cursor *cur, uint64_t ordi
 	return place;
 }
 
+/* The segment at a place whatever the range is; NULL at the end. */
+static const struct stoup_catalog_segment *segment_at(
+	const struct stoup_cursor *cur, struct stoup_place place)
+{
+	const struct stoup_part *part = &cur->parts[place.part];
+
+	if (place.part >= cur->part_cnt || place.seg >= part->series->segment_cnt)
+		return NULL;
+	return part->vol->segments + part->series->segment_first + place.seg;
+}
+
+/* The ordinal between what was passed and what comes next: that of the next record, or (backward) the one
+ * behind it. */
+static uint64_t border(const struct stoup_cursor *cur)
+{
+	const struct stoup_part *last = &cur->parts[cur->part_cnt - 1];
+	struct stoup_place at = cur->at;
+	const struct stoup_catalog_segment *seg;
+	uint64_t ordinal = cur->step > 0 ? last->ordinal + last->series->record_cnt : 0;
+
+	/* NULL at the end of the range as well, where the place is that of the first one beyond. */
+	if (!stoup_place_segment(cur, &at) && at.part >= cur->part_cnt)
+		seg = NULL;
+	else
+		seg = segment_at(cur, at);
+	if (seg)
+		ordinal = cur->parts[at.part].ordinal + seg->ordinal;
+	if (cur->step > 0)
+		return ordinal > cur->begin_ordinal ? ordinal : cur->begin_ordinal;
+	if (seg)
+		ordinal += seg->record_cnt;
+	return ordinal < cur->end_ordinal ? ordinal : cur->end_ordinal;
+}
+
+/* Backward, in the old snapshot: count the anchor among equal keys from the first one up, if the index tells
+ * how many lie in front of it. */
+static void anchor_from_begin(struct stoup_cursor *cur)
+{
+	struct stoup_anchor *anchor = &cur->anchor;
+	struct stoup_place place = place_of(cur, anchor->ordinal);
+	const struct stoup_catalog_segment *seg = segment_at(cur, place);
+	uint64_t ties = 1;
+
+	if (!seg || keeps_order(&cur->parts[place.part]))
+		return;
+	/* Records of its own segment in front of it are out of the range: of earlier keys. */
+	while (cur->parts[place.part].ordinal + seg->ordinal == anchor->ordinal - (ties - 1)) {
+		if (place.seg-- == 0) {
+			if (place.part-- == 0)
+				break;
+			place.seg = cur->parts[place.part].series->segment_cnt - 1;
+		}
+		seg = segment_at(cur, place);
+		if (!seg || seg->last_key < anchor->key)
+			break;
+		if (seg->first_key < anchor->key || keeps_order(&cur->parts[place.part]))
+			return;
+		ties += seg->record_cnt;
+	}
+	anchor->ties = ties;
+	anchor->exact = 1;
+	anchor->from_end = 0;
+}
+
+int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
+{
+	struct stoup_snapshot *snap;
+	struct stoup_session *ses;
+	struct stoup_part *parts;
+	uint32_t part_cnt;
+	int rc = stoup_renew(cur->st, cur->ses, deadline_ns, &cur->error);
+
+	if (rc < 0)
+		return rc;
+	if (!cur->resuming && cur->anchor.valid) {
+		cur->next_off = cur->step > 0 ? border(cur) - cur->anchor.ordinal
+		                              : cur->anchor.ordinal - border(cur);
+		if (cur->step < 0)
+			anchor_from_begin(cur);
+	}
+	cur->resuming = cur->anchor.valid;
+	/* What was left out before the first record has no place in the next snapshot. */
+	if (!cur->anchor.valid)
+		cur->tail_next = 0;
+	snap = stoup_snapshot_current(cur->st);
+	stoup_hand_fini(cur->ses, &cur->hand);
+	rc = stoup_series_parts(snap, cur->name, cur->schema, &parts, &part_cnt);
+	if (rc < 0) {
+		ses = snap->session;
+		stoup_snapshot_release(snap);
+		stoup_session_release(ses);
+		return gone(cur, rc);
+	}
+	stoup_snapshot_release(cur->snap);
+	stoup_session_release(cur->ses);
+	free(cur->parts);
+	cur->snap = snap;
+	cur->ses = snap->session;
+	cur->parts = parts;
+	cur->part_cnt = part_cnt;
+	cur->look_in = cur->look_every = 1;
+	stoup_cursor_rewind(cur);
+	return 0;
+}
+
+/* ---- finding the anchor ---------------------------------------------------------------------- */
+
+static int differs(struct stoup_cursor *cur, const char *what)
+{
+	stoup_error_set(&cur->error, -ESTALE,
+		"'%.80s': record %llu (key %lld), the last one read, %s since pool "
+		"'%s' was attached to anew: open a new cursor",
+		cur->name, (unsigned long long)cur->anchor.ordinal, (long long)cur->anchor.key,
+		what, cur->ses->pool);
+	return fail(cur);
+}
+
 /* Lease the segment at `place`: 0 with its first record and that one's ordinal. */
 static int look_at(struct stoup_cursor *cur, struct stoup_place place,
 	const struct stoup_catalog_segment *seg, const uint8_t **ret, uint64_t *ret_ordinal)
@@ -223,19 +293,8 @@ static int look_at(struct stoup_cursor *cur, struct stoup_place place,
 	return rc;
 }
 
-/* The segment at a place whatever the range is; NULL at the end. */
-static const struct stoup_catalog_segment *segment_at(
-	const struct stoup_cursor *cur, struct stoup_place place)
-{
-	const struct stoup_part *part = &cur->parts[place.part];
-
-	if (place.part >= cur->part_cnt || place.seg >= part->series->segment_cnt)
-		return NULL;
-	return part->vol->segments + part->series->segment_first + place.seg;
-}
-
-/* Where the anchor must be by its key: 0 with *ret, which had its ordinal; -ESTALE, or as
- * stoup_next. */
+/* Where the anchor must be by its key, counted from the first record that has it: 0 with *ret, which had its
+ * ordinal; -ESTALE, or as stoup_next. */
 static int target_of_key(struct stoup_cursor *cur, uint64_t *ret)
 {
 	const struct stoup_anchor *anchor = &cur->anchor;
@@ -274,6 +333,48 @@ static int target_of_key(struct stoup_cursor *cur, uint64_t *ret)
 	return rc;
 }
 
+/* The same, counted from the last record that has the key. */
+static int target_of_last_key(struct stoup_cursor *cur, uint64_t *ret)
+{
+	const struct stoup_anchor *anchor = &cur->anchor;
+	const struct stoup_catalog_segment *seg;
+	struct stoup_place place = {.part = cur->part_cnt};
+	const uint8_t *base;
+	uint64_t ordinal, end, i;
+	int rc = 0;
+
+	while (place.part > 0 &&
+		(cur->parts[place.part - 1].series->record_cnt == 0 ||
+			cur->parts[place.part - 1].series->first_key > anchor->key))
+		place.part--;
+	if (place.part-- == 0)
+		return differs(cur, "is gone");
+	if (keeps_order(&cur->parts[place.part]))
+		return 0;
+	place.seg = stoup_part_end(&cur->parts[place.part],
+			    anchor->key == INT64_MAX ? 0 : anchor->key + 1) -
+	            1;
+	seg = segment_at(cur, place);
+	if (!seg || seg->last_key < anchor->key)
+		return differs(cur, "is gone");
+	end = cur->parts[place.part].ordinal + seg->ordinal + seg->record_cnt;
+	if (seg->last_key > anchor->key) {
+		rc = look_at(cur, place, seg, &base, &ordinal);
+		if (rc < 0)
+			return rc;
+		i = stoup_record_above(base, seg->record_cnt, cur->schema, anchor->key);
+		if (i == 0 || stoup_record_key(base, i - 1, cur->schema) != anchor->key)
+			rc = differs(cur, "is gone");
+		end = ordinal + i;
+		stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
+	}
+	if (rc == 0 && end < anchor->ties)
+		rc = differs(cur, "is gone");
+	if (rc == 0)
+		*ret = end - anchor->ties;
+	return rc;
+}
+
 /* Is the record `target` the anchor? 0; -ESTALE, or as stoup_next. */
 static int compare(struct stoup_cursor *cur, uint64_t target)
 {
@@ -302,15 +403,22 @@ int stoup_cursor_locate(struct stoup_cursor *cur)
 	int rc = 0;
 
 	if (cur->anchor.exact)
-		rc = target_of_key(cur, &target);
+		rc = cur->anchor.from_end ? target_of_last_key(cur, &target)
+		                          : target_of_key(cur, &target);
 	if (rc == 0)
 		rc = compare(cur, target);
 	if (rc < 0)
 		return rc;
 	cur->tail_next += target - cur->anchor.ordinal;
 	cur->anchor.ordinal = target;
-	cur->begin_ordinal = target + cur->next_off;
-	cur->at = place_of(cur, cur->begin_ordinal);
+	if (cur->step > 0) {
+		cur->begin_ordinal = target + cur->next_off;
+		cur->at = place_of(cur, cur->begin_ordinal);
+	} else {
+		cur->end_ordinal = target > cur->next_off ? target - cur->next_off : 0;
+		cur->at = cur->end_ordinal > 0 ? place_of(cur, cur->end_ordinal - 1)
+		                               : (struct stoup_place){.part = cur->part_cnt};
+	}
 	cur->asked = (struct stoup_place){0};
 	cur->resuming = 0;
 	return 0;

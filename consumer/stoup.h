@@ -72,15 +72,17 @@ struct stoup;        /* one attachment of this process to one pool */
 struct stoup_cursor; /* a position in a scan */
 
 /* How stoup_next waits for a block that is not in the pool. */
-#define STOUP_WAIT_SLEEP 0u /* spin a little, then sleep; the default */
+#define STOUP_WAIT_SLEEP 0u /* spin for spin_ns, then sleep; the default */
 #define STOUP_WAIT_SPIN  1u /* spin only: for isolated cores */
+#define STOUP_WAIT_BLOCK 2u /* sleep at once: for more processes than cores */
 
 #define STOUP_NO_RECONNECT 0x1u /* flag: -EPIPE at once when the daemon ends */
+#define STOUP_POPULATE     0x2u /* flag: map all of the pool while attaching, so that no read faults */
 
 struct stoup_options {
 	size_t struct_len;   /* sizeof(struct stoup_options) */
 	uint32_t wait;       /* STOUP_WAIT_* */
-	uint32_t flags;      /* STOUP_NO_RECONNECT, or 0 */
+	uint32_t flags;      /* STOUP_NO_RECONNECT, STOUP_POPULATE, or 0 */
 	uint64_t timeout_ns; /* longest wait of one call; 0 = stoupd's --request-timeout (30 s) */
 	uint64_t spin_ns;    /* of STOUP_WAIT_SLEEP: time to spin before sleeping; 0 = 20 us */
 	uint32_t ahead_cnt;  /* blocks that a cursor has read ahead; 0 = 16, UINT32_MAX = none */
@@ -157,10 +159,27 @@ STOUP_API int stoup_schema_require_fields(const struct stoup_series *series, siz
 	const struct stoup_require *fields, size_t field_cnt, struct stoup_error *err);
 
 /* Which part of a series: keys in [from_ns, to_ns). 0 = open at that end. Records whose key equals
- * from_ns are in, those whose key equals to_ns are out. */
+ * from_ns are in, those whose key equals to_ns are out.
+ *
+ * Backward, the same spans come in the opposite order, from the end of the range to its begin. Inside a
+ * span the records lie in memory as ever, so that the loop over them runs from the last to the first:
+ *
+ *      const struct stoup_range latest_first = {.flags = STOUP_BACKWARD};
+ *
+ *      while ((rc = stoup_next(cur, &span)) > 0) {
+ *              const struct stoup_mbo *mbo = span.base;
+ *              for (uint64_t i = span.record_cnt; i-- > 0;)
+ *                      look_at(&mbo[i]);
+ *      } */
 struct stoup_range {
 	int64_t from_ns, to_ns;
+	uint32_t flags; /* STOUP_BACKWARD, STOUP_DIRECT, STOUP_DIRECT_OR_POOL, or 0 */
+	uint32_t zero;
 };
+
+#define STOUP_BACKWARD       0x1u /* from the end of the range to its begin */
+#define STOUP_DIRECT         0x2u /* map the volumes themselves: see stoup_scan */
+#define STOUP_DIRECT_OR_POOL 0x4u /* the same where it can be, else from the pool */
 
 /* A run of records inside the pool: record i is at base + i * stride. Valid until the next call on the
  * cursor. Fields from `client` on are private. */
@@ -176,9 +195,18 @@ struct stoup_span {
 	uint32_t cell_idx, session_no;
 };
 
-/* Start a scan, forward. `range` NULL = everything. The cursor is freed by stoup_cursor_close.
- * Needs no block: never waits. -EINVAL for a range that ends before it begins; -ENOTSUP for a series of
- * variable-length messages. Thread-safe. */
+/* Start a scan, forward or backward. `range` NULL = everything, forward. The cursor is freed by
+ * stoup_cursor_close. Needs no block: never waits, but where STOUP_DIRECT asks the daemon for a file that
+ * is not mapped yet. -EINVAL for a range that ends before it begins, or whose flags are unknown; -ENOTSUP for a series of
+ * variable-length messages. Thread-safe.
+ *
+ * STOUP_DIRECT, for series that are not compressed (ingest --codec none): the cursor reads the volumes' own
+ * files, mapped read-only into this process once per volume, through the page cache of the machine. A span is
+ * as long as the records lie one behind the other in the file. It takes no lease, no buffer and no room of the
+ * pool, stays valid until stoup_detach, and needs the daemon only until stoup_scan has returned. Checksums
+ * are not looked at (stoup verify does that), and a file that somebody truncates takes its bytes away with
+ * SIGBUS: volumes are immutable, replace them by renaming. -ENOTSUP where some of the range is compressed, -EIO
+ * where a file is shorter than its index says or another one; the other errors of stoup_next. */
 STOUP_API int stoup_scan(struct stoup *st, const struct stoup_series *series,
 	const struct stoup_range *range, struct stoup_cursor **ret, struct stoup_error *err);
 
@@ -224,7 +252,7 @@ struct stoup_lease {
 
 /* 0; -EINVAL when the bytes of the span are no longer held; -EDQUOT when the process holds its share of
  * the pool; -ENOMEM; -ECHILD after a fork. All leases of one block share one cell and count its bytes
- * once. */
+ * once; those of spans in direct mode cost neither. */
 STOUP_API int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret);
 
 /* Give a lease back, from any thread. -EINVAL, and nothing changes, for a lease that was released already,
@@ -236,10 +264,12 @@ struct stoup_stats {
 	size_t struct_len; /* in: sizeof(struct stoup_stats) */
 	uint64_t hit_cnt, miss_cnt, timeout_cnt;
 	uint64_t wait_ns;                 /* spent waiting for blocks */
-	uint64_t record_cnt;              /* records in the spans handed out */
+	uint64_t record_cnt;              /* records in the spans handed out, direct ones as well */
 	uint64_t doorbell_cnt;            /* system calls to wake the daemon */
 	uint64_t lease_cnt, leased_bytes; /* held now */
 	uint64_t reconnect_cnt;           /* daemons that this attachment went on to */
+	uint64_t direct_cnt;              /* spans handed out of volumes' own files */
+	uint64_t direct_alone_cnt;        /* of those: while no daemon served this attachment */
 };
 STOUP_API int stoup_stats(struct stoup *st, struct stoup_stats *ret);
 

@@ -104,7 +104,7 @@ static void slot_write_ahead(struct stoup_slot *slot, const struct stoup_ahead *
 		&slot->ahead_volume_idx, ahead ? ahead->volume_idx : 0, memory_order_relaxed);
 	atomic_store_explicit(
 		&slot->ahead_block_idx, ahead ? ahead->block_idx : 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->ahead_step, 1, memory_order_relaxed);
+	atomic_store_explicit(&slot->ahead_step, ahead ? ahead->step : 1, memory_order_relaxed);
 }
 
 static void slot_write(struct stoup_slot *slot, uint32_t kind, uint64_t seq, uint64_t deadline_ns)
@@ -206,9 +206,12 @@ static int wait_done(
 	struct stoup_session *ses, struct stoup_slot *slot, uint64_t start_ns, uint64_t deadline_ns)
 {
 	uint64_t spin_until = start_ns + ses->client->opt.spin_ns;
+	uint32_t mode = ses->client->opt.wait;
 	int rc;
 
-	if (ses->client->opt.wait == STOUP_WAIT_SPIN || spin_until > deadline_ns)
+	if (mode == STOUP_WAIT_BLOCK)
+		spin_until = start_ns;
+	else if (mode == STOUP_WAIT_SPIN || spin_until > deadline_ns)
 		spin_until = deadline_ns;
 	rc = spin(ses, slot, spin_until);
 	if (rc != 0 || spin_until == deadline_ns)

@@ -361,6 +361,7 @@ static void socket_event(struct stoup_daemon *d, uint32_t idx)
 		} head;
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
+		struct stoup_wire_file file;
 	} msg;
 	int64_t len;
 
@@ -383,6 +384,8 @@ static void socket_event(struct stoup_daemon *d, uint32_t idx)
 	else if (len == sizeof(msg.fork) &&
 		 (msg.head.kind == STOUP_WIRE_FORK || msg.head.kind == STOUP_WIRE_FORMER))
 		len = stoup_fork_message(d, idx, &msg.fork);
+	else if (len == sizeof(msg.file) && msg.head.kind == STOUP_WIRE_FILE)
+		len = stoup_give_message(d, idx, &msg.file);
 	else
 		len = -EPROTO;
 	if (len < 0)

@@ -3,6 +3,8 @@
  *
  *      take requests, reap reads and decodes, start loads --moved?--> again
  *                                      | nothing
+ *      spin, where it was asked for (--spin)       --found?--> again
+ *                                      | nothing
  *      asleep = 1 [S1] (starving = 1 [R1]), fence, last look --found?--> again
  *                                      | nothing
  *      epoll_wait --> asleep = 0, starving = 0 --> events
@@ -22,6 +24,9 @@
 #define TICK_NS      UINT64_C(200000000) /* publish: lease counts are right well within a second */
 #define TICK_IDLE_NS UINT64_C(500000000) /* without consumers: the heartbeat alone */
 #define STARVE_MS    10                  /* longest sleep while somebody waits for a release */
+#define AHEAD_BATCH  4u                  /* blocks read ahead that wake the conductor once */
+#define SPIN_LOOKS   16u                 /* at shared words, between two looks at the clock */
+#define SPIN_POLL_NS UINT64_C(5000)      /* a spinning conductor asks the kernel that often */
 
 static int work(struct stoup_daemon *d)
 {
@@ -94,7 +99,8 @@ static void tick(struct stoup_daemon *d)
 static int last_look(struct stoup_daemon *d)
 {
 	stoup_flag_raise(&d->control->asleep); /* [S1] */
-	if (stoup_requests_pending(d) || stoup_reader_ready(d->reader) > 0)
+	if (stoup_requests_pending(d) || stoup_reader_ready(d->reader) > 0 ||
+		stoup_decode_sleep(d->decode, d->waiter_cnt > 0 ? 1 : AHEAD_BATCH))
 		return 1;
 	/* What drains for another reason than a claim is in nobody's way: the tick's look will do, and no
 	 * release has to ring. */
@@ -125,9 +131,48 @@ static void sleep_turn(struct stoup_daemon *d)
 		cnt = epoll_wait(d->epoll_fd, event, EVENT_CAP, timeout_ms(d));
 	stoup_flag_lower(&d->control->asleep);
 	stoup_flag_lower(&d->control->starving);
+	stoup_decode_awake(d->decode);
 	d->now_ns = stoup_now_ns();
 	stoup_count(d, STOUP_COUNTER_WAKEUPS, 1);
 	events(d, event, cnt);
+}
+
+static inline void pause_cpu(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+/* Nothing moved: poll until --spin has passed since something did. `asleep` stays down, so that who asks makes no
+ * system call. 1 = there is something. Releases are not looked at: a starving conductor sleeps. */
+static int spin(struct stoup_daemon *d)
+{
+	uint64_t until_ns = d->moved_ns + d->opt.spin_ns, poll_ns = d->now_ns;
+	struct epoll_event event[EVENT_CAP];
+	int cnt;
+
+	if (until_ns > d->tick_ns)
+		until_ns = d->tick_ns;
+	while (d->now_ns < until_ns && !d->starving) {
+		for (uint32_t i = 0; i < SPIN_LOOKS; i++) {
+			if (stoup_requests_pending(d) || stoup_reader_ready(d->reader) > 0 ||
+				stoup_decode_ready(d->decode))
+				return 1;
+			pause_cpu();
+		}
+		d->now_ns = stoup_now_ns();
+		if (d->now_ns - poll_ns < SPIN_POLL_NS)
+			continue;
+		poll_ns = d->now_ns;
+		cnt = epoll_wait(d->epoll_fd, event, EVENT_CAP, 0);
+		events(d, event, cnt);
+		if (cnt > 0)
+			return 1;
+	}
+	return 0;
 }
 
 void stoup_conductor_run(struct stoup_daemon *d)
@@ -143,10 +188,12 @@ void stoup_conductor_run(struct stoup_daemon *d)
 			stoup_requests_expire(d);
 		if (d->now_ns >= d->tick_ns)
 			tick(d);
-		if (!moved) {
+		if (moved)
+			d->moved_ns = d->now_ns;
+		else if (d->opt.spin_ns == 0 || !spin(d))
 			sleep_turn(d);
+		if (!moved)
 			continue;
-		}
 		/* Busy turns must still see sockets, deaths and signals. */
 		struct epoll_event event[EVENT_CAP];
 		int cnt = epoll_wait(d->epoll_fd, event, EVENT_CAP, 0);

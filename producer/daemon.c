@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "producer/chores.h"
+#include "producer/cpu_list.h"
 #include "producer/memory.h"
 #include "producer/takeover.h"
 
@@ -346,10 +347,20 @@ static int make_engines(struct stoup_daemon *d, struct stoup_error *err)
 	uint32_t depth = d->opt.reader.depth ? d->opt.reader.depth : STOUP_READER_DEPTH_DEFAULT;
 	struct stoup_staging_options staging = {
 		.slot_cnt = depth, .stored_len_cap = stored_len_max(d)};
-	struct stoup_decode_options decode = {
-		.thread_cnt = d->opt.decode_threads, .job_cap = depth + 1};
+	struct stoup_decode_options decode = {.thread_cnt = d->opt.decode_threads,
+		.job_cap = depth + 1,
+		.cpu_cnt = d->opt.cpu_cnt,
+		.cpus = d->opt.cpus};
 	int rc;
 
+	if (d->opt.cpu_cnt > 0) {
+		if (decode.thread_cnt == 0)
+			decode.thread_cnt = d->opt.cpu_cnt;
+		/* Processors of their own: they may spin as the conductor does. */
+		decode.spin_ns = d->opt.spin_ns < STOUP_DECODE_SPIN_CAP_NS
+		                         ? (uint32_t)d->opt.spin_ns
+		                         : STOUP_DECODE_SPIN_CAP_NS;
+	}
 	rc = stoup_staging_create(&staging, &d->staging, err);
 	if (rc < 0)
 		return rc;
@@ -363,6 +374,9 @@ static int make_engines(struct stoup_daemon *d, struct stoup_error *err)
 	if (rc < 0)
 		return rc;
 	d->control->decode_threads = stoup_decode_thread_cnt(d->decode);
+	d->control->spin_ns = d->opt.spin_ns;
+	stoup_cpu_list_text(d->opt.cpus, d->opt.cpu_cnt, d->control->decode_cpus,
+		sizeof(d->control->decode_cpus));
 	d->control->reader_depth = stoup_reader_depth(d->reader);
 	return 0;
 }
@@ -546,6 +560,11 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 	rc = start(d, &own);
 	explain_files(rc, &own);
 	tell_ready(d, rc, &own);
+	if (rc == 0 && d->opt.spin_ns > 0 && core_cnt() < 3)
+		stoup_log_info(d,
+			"--spin with %u processor(s): while the conductor polls, decode workers and consumers wait for the "
+			"rest; it is made for a processor of its own",
+			core_cnt());
 	if (rc == 0) {
 		stoup_log_info(d,
 			"serving %u volume(s) from a pool of %llu bytes (%s, %llu in huge pages), "

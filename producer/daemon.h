@@ -9,7 +9,7 @@
  *      snapshot.c which volumes a snapshot has, until when    watch.c    when to read them again
  *      access.c   who may attach, who may look
  *      takeover.c memory that is not free yet                 life.c     places of consumers, death, limits
- *      chores.c   what could make the loop wait
+ *      chores.c   what could make the loop wait         give.c     volumes' files for consumers
  *
  *      a request's way:
  *      slot (consumer) --take--> waiter --+--> resident: grant
@@ -75,8 +75,11 @@ struct stoup_daemon_options {
 	uint64_t pool_len; /* bytes; 0 = the smaller of the decoded stores and the default */
 	uint32_t backing;  /* STOUP_BACKING_* */
 	uint32_t consumer_cap, cell_cap;
-	uint32_t decode_threads;  /* 0 = cores - 1, at least 1 */
-	uint64_t lease_bytes_cap; /* 0 = a quarter of the pool */
+	uint32_t decode_threads; /* 0 = as many as cpus, else cores - 1, at least 1 */
+	uint32_t cpus[STOUP_DECODE_THREAD_CAP]; /* decode workers are pinned to them in turn */
+	uint32_t cpu_cnt;                       /* 0 = not pinned */
+	uint64_t spin_ns;                       /* the conductor polls that long before it sleeps */
+	uint64_t lease_bytes_cap;               /* 0 = a quarter of the pool */
 	uint64_t request_timeout_ns;
 	uint32_t request_cap; /* requests that one consumer may have in flight */
 	uint64_t takeover_ns; /* wait so long for memory that a killed daemon's pool still has */
@@ -106,9 +109,10 @@ struct stoup_volume {
 	int closed; /* takes no requests any more; its buffers are on their way out */
 	struct stoup_region catalog; /* read-write here, ro_fd for consumers */
 	_Atomic uint64_t *residency;
-	uint32_t *load_idx;     /* per block: its load under way, or STOUP_IDX_NONE */
-	uint16_t *load_cnt;     /* per block: times loaded, stops at UINT16_MAX */
-	int reader_idx;         /* of the reader's file table; < 0: could not be added */
+	uint32_t *load_idx; /* per block: its load under way, or STOUP_IDX_NONE */
+	uint16_t *load_cnt; /* per block: times loaded, stops at UINT16_MAX */
+	int give_fd;    /* its file, for consumers in direct mode; negative: why there is none */
+	int reader_idx; /* of the reader's file table; < 0: could not be added */
 	uint32_t store_idx;     /* of the --store it lies in */
 	uint32_t buffer_cnt;    /* buffers that load, hold or drain a block of it */
 	uint32_t block_len_max; /* its longest decoded block */
@@ -145,6 +149,7 @@ struct stoup_load {
 	int32_t staging_slot;               /* or -1: straight into the pool */
 	uint32_t ahead;                     /* nobody waited when it was queued */
 	uint64_t off;                       /* of the extent */
+	uint64_t queued_ns;
 };
 
 struct stoup_waiter {
@@ -254,12 +259,13 @@ struct stoup_daemon {
 	struct stoup_load *loads;
 	uint32_t load_cap, load_free;
 	struct stoup_waiter *waiters;
-	uint32_t waiter_free;
-	struct stoup_list demand, ahead; /* QUEUED */
-	uint32_t in_flight;              /* READING or DECODING */
-	uint32_t claim_load;             /* the load that the ring's claim is for, or NONE */
+	uint32_t waiter_free, waiter_cnt; /* waiter_cnt: requests that wait for a load */
+	struct stoup_list demand, ahead;  /* QUEUED */
+	uint32_t in_flight;               /* READING or DECODING */
+	uint32_t claim_load;              /* the load that the ring's claim is for, or NONE */
 
 	uint64_t now_ns;        /* CLOCK_MONOTONIC, once per turn of the loop */
+	uint64_t moved_ns;      /* the last turn that moved something */
 	uint64_t tick_ns;       /* next publish */
 	uint64_t idle_since_ns; /* no consumer since, or 0 */
 	int held;               /* the name is another daemon's */
@@ -417,6 +423,14 @@ int stoup_fork_redeem(struct stoup_daemon *d, uint64_t ticket, int sock_fd,
 	const struct ucred *cred, struct stoup_error *err);
 void stoup_fork_tick(struct stoup_daemon *d); /* copies that nobody came for */
 
+/* ---- give.c --------------------------------------------------------------------------------- */
+
+/* Open the file of a volume for consumers, if some of it can be mapped; a failure is logged. */
+void stoup_give_open(struct stoup_daemon *d, uint32_t volume_idx);
+void stoup_give_close(struct stoup_volume *v);
+/* A message of consumer idx: answers it. Negative: the peer is to be hung up on. */
+int stoup_give_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_wire_file *asked);
+
 /* ---- life.c ----------------------------------------------------------------------------------- */
 
 /*      NONE --place--> (page) --join, answer, enter--> ATTACHED --hang-up, process lives--> DEAF
@@ -502,8 +516,9 @@ int stoup_evict_room(struct stoup_daemon *d, uint64_t len, enum stoup_ring_class
 	struct stoup_ring_plan *plan);
 /* Look at all cells: leases of each buffer and consumer, recency, draining buffers that became free. */
 void stoup_evict_scan(struct stoup_daemon *d);
-/* The last look at a page that is about to go: what its cells say about use. */
-void stoup_evict_last_look(struct stoup_daemon *d, uint32_t consumer_idx);
+/* What the cells of one consumer say about use: when it asks, and when its page is about to go. A cursor asks
+ * every few blocks and its cells keep its last uses, so that what was read ahead is known as read. */
+void stoup_evict_look(struct stoup_daemon *d, uint32_t consumer_idx);
 /* Begin, go on with, or end the claim of a load. */
 int stoup_claim_room(
 	struct stoup_daemon *d, uint32_t load_idx, uint64_t len, struct stoup_ring_plan *plan);

@@ -4,9 +4,11 @@
  * per core it is free 99 times of 100, and a lock-free queue would buy nothing but its proof.
  *
  * The eventfd is written when the first result comes after the last was reaped (`rung`), and read
- * by the reap that empties the list, both under the mutex: it is readable exactly while results
- * wait, and a conductor that is awake anyway costs the workers one system call per reap, not one
- * per job.
+ * by the reap that empties the list, both under the mutex. A conductor that is awake looks at the
+ * results by itself and says so (`ring_at` 0, under the mutex as well): then nothing is written, and
+ * its last look before it sleeps is the call that says how many results shall wake it. So neither
+ * side can miss the other. Results that nobody waits for come in batches; the last of a queue always
+ * rings, so that none is left lying.
  */
 #include "producer/decode.h"
 
@@ -69,6 +71,7 @@ struct stoup_decode {
 	struct stoup_decode_result *results; /* job_cap entries, used as a ring */
 	uint32_t result_head, result_cnt;
 	int rung;
+	uint32_t ring_at; /* results that ring; 0: the conductor reaps without */
 	/* Hints to look at the queue or the results, without the mutex: written under it, relaxed.
 	 * A spinning worker that misses one sees it in the next turn; a reap that misses one is
 	 * called again, because the eventfd is readable. */
@@ -188,7 +191,10 @@ static void result_push(struct stoup_decode *pool, const struct stoup_decode_res
 	pool->results[at] = *result;
 	pool->result_cnt++;
 	atomic_store_explicit(&pool->result_hint, pool->result_cnt, memory_order_relaxed);
-	if (pool->rung)
+	if (pool->rung || pool->ring_at == 0)
+		return;
+	/* Whoever takes the next job comes here again. */
+	if (pool->result_cnt < pool->ring_at && pool->demand.cnt + pool->ahead.cnt > 0)
 		return;
 	pool->rung = 1;
 	/* Cannot fail: the counter was 0, and 1 more does not overflow it. */
@@ -362,6 +368,7 @@ int stoup_decode_create(
 	pthread_mutex_init(&pool->mutex, NULL);
 	pthread_cond_init(&pool->work, NULL);
 	pool->event_fd = -1;
+	pool->ring_at = 1;
 	int rc = options_apply(pool, opt, err);
 	if (rc < 0)
 		goto out_destroy;
@@ -455,6 +462,29 @@ size_t stoup_decode_reap(struct stoup_decode *pool, struct stoup_decode_result *
 	pthread_mutex_unlock(&pool->mutex);
 	pool->pending -= (uint32_t)cnt;
 	return cnt;
+}
+
+void stoup_decode_awake(struct stoup_decode *pool)
+{
+	pthread_mutex_lock(&pool->mutex);
+	pool->ring_at = 0;
+	pthread_mutex_unlock(&pool->mutex);
+}
+
+int stoup_decode_sleep(struct stoup_decode *pool, uint32_t batch)
+{
+	int waits;
+
+	pthread_mutex_lock(&pool->mutex);
+	pool->ring_at = batch;
+	waits = pool->result_cnt > 0;
+	pthread_mutex_unlock(&pool->mutex);
+	return waits;
+}
+
+int stoup_decode_ready(const struct stoup_decode *pool)
+{
+	return atomic_load_explicit(&pool->result_hint, memory_order_relaxed) > 0;
 }
 
 int stoup_decode_poll_fd(const struct stoup_decode *pool)

@@ -105,9 +105,20 @@ int stoup_decode_submit(struct stoup_decode *pool, const struct stoup_decode_job
 /* Take up to `cap` results, in any order; returns their count. Never blocks. */
 size_t stoup_decode_reap(struct stoup_decode *pool, struct stoup_decode_result *out, size_t cap);
 
-/* A descriptor that polls readable (level-triggered) exactly while results wait to be reaped. Owned
- * by the pool; never read from it. */
+/* A descriptor that polls readable (level-triggered) while results wait to be reaped, but for what
+ * stoup_decode_awake and _sleep say. Owned by the pool; never read from it. */
 int stoup_decode_poll_fd(const struct stoup_decode *pool);
+
+/* The caller is awake and reaps by itself: from now on results write nothing to the poll descriptor. */
+void stoup_decode_awake(struct stoup_decode *pool);
+
+/* It is about to sleep on the poll descriptor: 1 when results wait already, so that it had better not. Else the
+ * descriptor becomes readable with the batch-th result, or earlier with one behind which no job is queued: one
+ * wake-up for several results that nobody waits for. As at first: batch 1. */
+int stoup_decode_sleep(struct stoup_decode *pool, uint32_t batch);
+
+/* Do results seem to wait? One load, for a caller that spins: it may miss the newest for a moment. */
+int stoup_decode_ready(const struct stoup_decode *pool);
 
 /* Check and decode at once, on the calling thread, which is the one that submits: for a lone miss,
  * where two wake-ups would cost more than the decoding. */

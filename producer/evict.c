@@ -171,7 +171,7 @@ static void scan_consumer(struct stoup_daemon *d, uint32_t consumer_idx)
 		c->oldest_ns = d->now_ns;
 }
 
-void stoup_evict_last_look(struct stoup_daemon *d, uint32_t consumer_idx)
+void stoup_evict_look(struct stoup_daemon *d, uint32_t consumer_idx)
 {
 	struct stoup_consumer *c = &d->consumers[consumer_idx];
 	struct stoup_page *page = c->page.base;
@@ -182,6 +182,7 @@ void stoup_evict_last_look(struct stoup_daemon *d, uint32_t consumer_idx)
 
 		if ((v | STOUP_WORD_IDLE) != (c->seen[i] | STOUP_WORD_IDLE))
 			note_use(d, consumer_idx, v);
+		c->seen[i] = v;
 	}
 }
 

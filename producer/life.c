@@ -240,7 +240,7 @@ void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counte
 
 	if (c->state == STOUP_CONSUMER_NONE)
 		return;
-	stoup_evict_last_look(d, idx);
+	stoup_evict_look(d, idx);
 	stoup_publish_refused(d, idx);
 	/* With the page go all its cells at once; its waiters carry attach_no and find it gone. */
 	stoup_region_fini(&c->page);

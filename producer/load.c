@@ -77,7 +77,8 @@ uint32_t stoup_load_queue(
 		.waiter_first = STOUP_IDX_NONE,
 		.waiter_last = STOUP_IDX_NONE,
 		.staging_slot = -1,
-		.ahead = (uint32_t)ahead};
+		.ahead = (uint32_t)ahead,
+		.queued_ns = d->now_ns};
 	d->volumes[volume_idx].load_idx[block_idx] = idx;
 	stoup_list_push(d, queue_of(d, load), idx);
 	return idx;
@@ -348,6 +349,13 @@ static int load_start(struct stoup_daemon *d, uint32_t load_idx)
 	return 1;
 }
 
+/* Is it worth while to wait for room in the share? Not for ever: its cursor may be closed. */
+static int ahead_waits(const struct stoup_daemon *d, const struct stoup_load *load)
+{
+	return d->now_ns - load->queued_ns < STOUP_STREAM_STALE_NS &&
+	       stoup_ring_ahead_waits(d->ring, block_of(d, load)->raw_len);
+}
+
 static int pump_queue(struct stoup_daemon *d, struct stoup_list *queue)
 {
 	uint32_t depth = stoup_reader_depth(d->reader);
@@ -362,9 +370,12 @@ static int pump_queue(struct stoup_daemon *d, struct stoup_list *queue)
 			moved = 1;
 			continue;
 		}
-		/* Read-ahead that finds no room now is dropped: its cursor will ask again, and a queue
-		 * that waits for room would only grow old. */
+		/* Read-ahead beyond its share waits for readers to take what is there: dropped, each of
+		 * these blocks would become a miss. Where the pool itself has no room it is dropped: a
+		 * queue that waits for that would only grow old. */
 		if (queue == &d->ahead) {
+			if (ahead_waits(d, &d->loads[i]))
+				break;
 			stoup_load_drop(d, i);
 			stoup_count(d, STOUP_COUNTER_AHEAD_REFUSED, 1);
 		}

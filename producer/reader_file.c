@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
 #include <unistd.h>
+#include "producer/volume_file.h"
 
 #define VEC_CAP 512u /* pages that one mincore is asked about */
 
@@ -123,30 +124,6 @@ static int alignments_get(int fd, uint32_t *ret_offset_align, uint32_t *ret_memo
 	return 0;
 }
 
-/* A new open file description: O_DIRECT is a property of the description, and the caller's must
- * stay as it is. Through procfs it is the very file, renamed or unlinked or not; by its path, where
- * there is no procfs, only if that still names the same inode. */
-static int direct_open(int fd, const char *path)
-{
-	char link[64];
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	int direct = open(link, O_RDONLY | O_DIRECT | O_CLOEXEC);
-	if (direct >= 0)
-		return direct;
-	if ((errno != ENOENT && errno != EACCES) || !path)
-		return -errno;
-	direct = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
-	if (direct < 0)
-		return -errno;
-	struct stat a, b;
-	if (fstat(fd, &a) < 0 || fstat(direct, &b) < 0 || a.st_dev != b.st_dev ||
-		a.st_ino != b.st_ino) {
-		close(direct);
-		return -ESTALE;
-	}
-	return direct;
-}
-
 int stoup_reader_file_direct(
 	struct stoup_reader_file *file, const char *path, char reason[STOUP_READER_REASON_CAP])
 {
@@ -160,7 +137,7 @@ int stoup_reader_file_direct(
 			STOUP_READ_ALIGN_CAP);
 		return rc;
 	}
-	rc = direct_open(file->fd, path);
+	rc = stoup_file_reopen(file->fd, path, O_DIRECT);
 	if (rc < 0) {
 		snprintf(reason, STOUP_READER_REASON_CAP, "%s: open with O_DIRECT: %s", name,
 			strerror(-rc));

@@ -78,6 +78,7 @@ static void waiter_put(struct stoup_daemon *d, uint32_t idx)
 
 	if (c)
 		c->waiting_cnt--;
+	d->waiter_cnt--;
 	d->waiters[idx].next = d->waiter_free;
 	d->waiter_free = idx;
 }
@@ -191,6 +192,7 @@ static void wait_for(
 
 	w = &d->waiters[idx];
 	d->waiter_free = w->next;
+	d->waiter_cnt++;
 	*w = (struct stoup_waiter){.consumer_idx = consumer_idx,
 		.slot_idx = r->slot_idx,
 		.cell_idx = r->cell_idx,
@@ -221,8 +223,8 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	rc = request_check(d, r, &detail);
 	if (rc < 0)
 		goto out_fail;
-	stoup_streams_note(
-		d->consumers[consumer_idx].streams, r->volume_idx, r->block_idx, d->now_ns);
+	stoup_streams_ask(d->consumers[consumer_idx].streams, r->volume_idx, r->block_idx,
+		r->ahead_step == -1 ? -1 : 1, d->now_ns);
 	volume = &d->volumes[r->volume_idx];
 	w = atomic_load_explicit(&volume->residency[r->block_idx], memory_order_relaxed);
 	if (w != 0) {
@@ -284,6 +286,9 @@ static uint32_t take_from(struct stoup_daemon *d, uint32_t consumer_idx)
 	uint64_t bits = stoup_request_take(page); /* [M1] */
 	uint32_t cnt = 0;
 
+	/* Before it asks for more: what it has read counts no longer as read-ahead that waits. */
+	if (bits)
+		stoup_evict_look(d, consumer_idx);
 	for (; bits; bits &= bits - 1, cnt++) {
 		struct request r;
 

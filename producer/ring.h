@@ -290,6 +290,10 @@ int stoup_ring_buffer(const struct stoup_ring *ring, uint32_t idx, struct stoup_
 
 void stoup_ring_usage(const struct stoup_ring *ring, struct stoup_ring_usage *ret);
 uint64_t stoup_ring_unread_len(const struct stoup_ring *ring);
+
+/* Is it only what was read ahead and is not read yet that keeps len bytes of read-ahead out? Then readers make
+ * room for them, and they are better kept than dropped. */
+int stoup_ring_ahead_waits(const struct stoup_ring *ring, uint64_t len);
 const struct stoup_ring_counters *stoup_ring_counters(const struct stoup_ring *ring);
 
 /* Full consistency check, linear in the extents. 0, or -EBADMSG when an invariant is broken, with

@@ -260,12 +260,20 @@ static void plan_window(struct stoup_ring *ring, const struct window *w, uint64_
 		plan_extend(ring, want_len - free_len, limit, class, plan);
 }
 
-static int readahead_refused(const struct stoup_ring *ring, uint64_t len)
+/* A pool of a few blocks has no room for read-ahead at all. */
+static int readahead_none(const struct stoup_ring *ring)
 {
-	uint64_t region_len = ring->config.region_len;
+	return ring->config.region_len / STOUP_RING_READAHEAD_FLOOR < ring->config.largest_len;
+}
 
-	return region_len / STOUP_RING_READAHEAD_FLOOR < ring->config.largest_len ||
-	       ring->usage.unread_len + len > region_len / STOUP_RING_UNREAD_PART;
+static int share_full(const struct stoup_ring *ring, uint64_t len)
+{
+	return ring->usage.unread_len + len > ring->config.region_len / STOUP_RING_UNREAD_PART;
+}
+
+int stoup_ring_ahead_waits(const struct stoup_ring *ring, uint64_t len)
+{
+	return !readahead_none(ring) && share_full(ring, len) && ring->usage.unread_len > 0;
 }
 
 enum stoup_ring_outcome stoup_ring_alloc(struct stoup_ring *ring, uint64_t len,
@@ -277,7 +285,7 @@ enum stoup_ring_outcome stoup_ring_alloc(struct stoup_ring *ring, uint64_t len,
 	assert(!ring->open_cnt && len && len <= ring->config.region_len);
 	len = (len + STOUP_RING_PAGE_LEN - 1) / STOUP_RING_PAGE_LEN * STOUP_RING_PAGE_LEN;
 	plan_clear(ring, plan);
-	if (class == STOUP_RING_READAHEAD && readahead_refused(ring, len)) {
+	if (class == STOUP_RING_READAHEAD && (readahead_none(ring) || share_full(ring, len))) {
 		ring->counters.readahead_refused++;
 		return STOUP_RING_NONE;
 	}

@@ -8,12 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 #include "producer/cmd.h"
+#include "producer/cpu_list.h"
 #include "producer/daemon.h"
 
 #define REQUEST_TIMEOUT_NS UINT64_C(30000000000) /* a starved request fails after that */
 #define CONSUMERS_DEFAULT  128u
 #define TAKEOVER_NS                                                                                \
-	UINT64_C(5000000000)           /* a worker notices the end of its daemon well within that */
+	UINT64_C(5000000000) /* a worker notices the end of its daemon well within that */
+#define SPIN_CAP_NS                                                                                \
+	UINT64_C(                                                                                  \
+		1000000000) /* beyond a second it is for ever: the tick wakes it five times in one */
 #define LINGER_NS UINT64_C(2000000000) /* workers that start one after the other share a pool */
 
 static const char usage_text[] =
@@ -33,7 +37,10 @@ static const char usage_text[] =
 	"                         a pool that holds all data; at least one largest block)\n"
 	"  --requests N           requests of one consumer in flight (default and at most 64)\n"
 	"  --request-timeout TIME wait for a block of programs that set no time-out (30s)\n"
-	"  --threads N            decode workers (default: cores - 1, at least 1)\n"
+	"  --threads N            decode workers (default: one for each of --cpus, else cores - 1, at least 1)\n"
+	"  --cpus LIST            pin the decode workers to these processors, such as 2,5-7\n"
+	"  --spin TIME            poll that long for requests before going to sleep, and with --cpus the\n"
+	"                         workers for jobs (default 0; at most 1s): for isolated processors\n"
 	"  --reader KIND          auto (default), io_uring, pread\n"
 	"  --depth N              reads in flight (default 16)\n"
 	"  --direct SWITCH        O_DIRECT for bytes that are not in the page cache: auto, on, off\n"
@@ -72,6 +79,8 @@ enum {
 	OPT_LEASE_BYTES,
 	OPT_REQUEST_TIMEOUT,
 	OPT_THREADS,
+	OPT_CPUS,
+	OPT_SPIN,
 	OPT_READER,
 	OPT_DEPTH,
 	OPT_DIRECT,
@@ -104,6 +113,8 @@ static const struct option long_options[] = {
 	{"lease-bytes", required_argument, NULL, OPT_LEASE_BYTES},
 	{"request-timeout", required_argument, NULL, OPT_REQUEST_TIMEOUT},
 	{"threads", required_argument, NULL, OPT_THREADS},
+	{"cpus", required_argument, NULL, OPT_CPUS},
+	{"spin", required_argument, NULL, OPT_SPIN},
 	{"reader", required_argument, NULL, OPT_READER},
 	{"depth", required_argument, NULL, OPT_DEPTH},
 	{"direct", required_argument, NULL, OPT_DIRECT},
@@ -254,6 +265,27 @@ static int access_option(struct stoup_daemon_options *opt, int which, const char
 	return -EINVAL;
 }
 
+static int cpu_option(struct stoup_daemon_options *opt, int which, const char *arg)
+{
+	struct stoup_error err = {0};
+
+	if (which == OPT_CPUS) {
+		if (stoup_cpu_list_parse(arg, NULL, 0, opt->cpus, STOUP_DECODE_THREAD_CAP,
+			    &opt->cpu_cnt, &err) == 0)
+			return 0;
+		fprintf(stderr, "stoupd: --cpus %s\n", err.text);
+		return -EINVAL;
+	}
+	if (which == OPT_THREADS)
+		return number(arg, 1, STOUP_DECODE_THREAD_CAP, &opt->decode_threads);
+	if (duration(arg, &opt->spin_ns) < 0)
+		return -EINVAL;
+	if (opt->spin_ns <= SPIN_CAP_NS)
+		return 0;
+	fprintf(stderr, "stoupd: --spin '%s': at most 1s is wanted\n", arg);
+	return -EINVAL;
+}
+
 static int memory_option(struct stoup_daemon_options *opt, int which, const char *arg)
 {
 	switch (which) {
@@ -300,7 +332,9 @@ static int set_option(struct stoup_daemon_options *opt, int which, const char *a
 		fprintf(stderr, "stoupd: --request-timeout '%s': more than 0 is wanted\n", arg);
 		return -EINVAL;
 	case OPT_THREADS:
-		return number(arg, 1, STOUP_DECODE_THREAD_CAP, &opt->decode_threads);
+	case OPT_CPUS:
+	case OPT_SPIN:
+		return cpu_option(opt, which, arg);
 	case OPT_GROUP:
 		opt->group = arg;
 		return 0;

@@ -9,10 +9,10 @@ void stoup_streams_init(struct stoup_stream streams[STOUP_STREAM_CNT])
 	memset(streams, 0, STOUP_STREAM_CNT * sizeof(streams[0]));
 }
 
-/* Signed distance in blocks from a stream to a block of its volume. */
+/* Distance in blocks that a stream has to go to a block of its volume; negative behind it. */
 static int64_t apart(const struct stoup_stream *s, uint32_t block_idx)
 {
-	return (int64_t)block_idx - (int64_t)s->block_idx;
+	return ((int64_t)block_idx - (int64_t)s->block_idx) * s->step;
 }
 
 static int near(const struct stoup_stream *s, uint32_t volume_idx, uint32_t block_idx)
@@ -25,8 +25,9 @@ static int near(const struct stoup_stream *s, uint32_t volume_idx, uint32_t bloc
 	return d >= -(int64_t)STOUP_STREAM_NEAR && d <= (int64_t)STOUP_STREAM_NEAR;
 }
 
-void stoup_streams_note(struct stoup_stream streams[STOUP_STREAM_CNT], uint32_t volume_idx,
-	uint32_t block_idx, uint64_t now_ns)
+/* step 0: not known. */
+static void note(struct stoup_stream streams[STOUP_STREAM_CNT], uint32_t volume_idx,
+	uint32_t block_idx, int32_t step, uint64_t now_ns)
 {
 	struct stoup_stream *oldest = &streams[0];
 
@@ -39,12 +40,29 @@ void stoup_streams_note(struct stoup_stream streams[STOUP_STREAM_CNT], uint32_t 
 			continue;
 		}
 		s->moved_ns = now_ns;
-		if (apart(s, block_idx) > 0)
+		if (apart(s, block_idx) > 0 || (step != 0 && step != s->step))
 			s->block_idx = block_idx;
+		if (step != 0)
+			s->step = step;
 		return;
 	}
-	*oldest = (struct stoup_stream){
-		.volume_idx = volume_idx, .block_idx = block_idx, .live = 1, .moved_ns = now_ns};
+	*oldest = (struct stoup_stream){.volume_idx = volume_idx,
+		.block_idx = block_idx,
+		.live = 1,
+		.step = step != 0 ? step : 1,
+		.moved_ns = now_ns};
+}
+
+void stoup_streams_note(struct stoup_stream streams[STOUP_STREAM_CNT], uint32_t volume_idx,
+	uint32_t block_idx, uint64_t now_ns)
+{
+	note(streams, volume_idx, block_idx, 0, now_ns);
+}
+
+void stoup_streams_ask(struct stoup_stream streams[STOUP_STREAM_CNT], uint32_t volume_idx,
+	uint32_t block_idx, int32_t step, uint64_t now_ns)
+{
+	note(streams, volume_idx, block_idx, step, now_ns);
 }
 
 uint64_t stoup_streams_distance(const struct stoup_stream streams[STOUP_STREAM_CNT],

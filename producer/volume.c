@@ -172,6 +172,12 @@ static void fill_series(struct stoup_catalog *c, const struct stoup_store_volume
 	}
 }
 
+/* Numbers that no version knows do not become known ones. */
+static uint16_t low_half(uint32_t value)
+{
+	return value < UINT16_MAX ? (uint16_t)value : UINT16_MAX;
+}
+
 static void fill_blocks(struct stoup_catalog *c, const struct stoup_vol_index *index)
 {
 	struct stoup_catalog_block *block = table_at(c, c->block_off);
@@ -180,7 +186,8 @@ static void fill_blocks(struct stoup_catalog *c, const struct stoup_vol_index *i
 	for (uint32_t i = 0; i < index->block_cnt; i++) {
 		block[i].raw_len = index->blocks[i].raw_len;
 		block[i].stored_len = index->blocks[i].stored_len;
-		block[i].codec = index->blocks[i].codec;
+		block[i].codec = low_half(index->blocks[i].codec);
+		block[i].transform = low_half(index->blocks[i].transform);
 		block[i].schema_idx = index->blocks[i].schema_idx;
 		block[i].stored_off = index->blocks[i].stored_off;
 	}
@@ -272,6 +279,7 @@ int stoup_volume_unmake(struct stoup_daemon *d, uint32_t volume_idx)
 		stoup_reader_file_remove(d->reader, (uint32_t)v->reader_idx) == -EBUSY)
 		return -EBUSY;
 	v->reader_idx = -1;
+	stoup_give_close(v);
 	stoup_region_fini(&v->catalog);
 	v->catalog = (struct stoup_region){.fd = -1, .ro_fd = -1};
 	v->residency = NULL;
@@ -298,6 +306,7 @@ int stoup_volume_make(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_
 		.born_seq = born_seq,
 		.store_idx = store_idx,
 		.catalog = {.fd = -1, .ro_fd = -1},
+		.give_fd = -1,
 		.reader_idx = -1};
 	stoup_store_volume_acquire(file);
 	v->load_idx = malloc((size_t)block_cnt * sizeof(v->load_idx[0]) + 1);
@@ -318,6 +327,7 @@ int stoup_volume_make(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_
 	if (v->reader_idx < 0)
 		stoup_log_error(d, v->reader_idx, "%s: can not be read: %s",
 			stoup_path_tail(file->path), why.text);
+	stoup_give_open(d, volume_idx);
 	return 0;
 out_unmake:
 	(void)stoup_volume_unmake(d, volume_idx);
@@ -359,7 +369,7 @@ int stoup_volumes_make(struct stoup_daemon *d, struct stoup_error *err)
 		return stoup_error_set(err, -ENOMEM, "out of memory for %u volumes", d->volume_cap);
 	for (uint32_t i = 0; i < d->volume_cap; i++) {
 		d->volumes[i].catalog.fd = d->volumes[i].catalog.ro_fd = -1;
-		d->volumes[i].reader_idx = -1;
+		d->volumes[i].give_fd = d->volumes[i].reader_idx = -1;
 	}
 	d->snapshot_seq = 1;
 	for (uint32_t s = 0; s < d->opt.store_cnt; s++) {
@@ -386,6 +396,7 @@ int stoup_volumes_make(struct stoup_daemon *d, struct stoup_error *err)
 void stoup_volumes_fini(struct stoup_daemon *d)
 {
 	for (uint32_t i = 0; d->volumes && i < d->volume_cap; i++) {
+		stoup_give_close(&d->volumes[i]);
 		stoup_region_fini(&d->volumes[i].catalog);
 		free(d->volumes[i].load_idx);
 		free(d->volumes[i].load_cnt);

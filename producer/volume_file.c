@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* One transfer of Linux moves at most 2 GiB less a page; a round number below that. */
@@ -54,6 +55,30 @@ int stoup_file_write(int fd, const void *src, size_t len, uint64_t off)
 		len -= (size_t)n;
 	}
 	return 0;
+}
+
+int stoup_file_reopen(int fd, const char *path, int flags)
+{
+	struct stat a, b;
+	char link[64];
+	int again;
+
+	/* Through procfs it is the very file, renamed or unlinked or not. */
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	again = open(link, O_RDONLY | O_CLOEXEC | flags);
+	if (again >= 0)
+		return again;
+	if ((errno != ENOENT && errno != EACCES) || !path)
+		return -errno;
+	again = open(path, O_RDONLY | O_CLOEXEC | flags);
+	if (again < 0)
+		return -errno;
+	if (fstat(fd, &a) < 0 || fstat(again, &b) < 0 || a.st_dev != b.st_dev ||
+		a.st_ino != b.st_ino) {
+		close(again);
+		return -ESTALE;
+	}
+	return again;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

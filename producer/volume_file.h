@@ -28,6 +28,11 @@ int stoup_file_read(int fd, void *dst, size_t len, uint64_t off);
 /* Write exactly len bytes at off. 0 or the errno of pwrite; -EIO where it writes nothing. */
 int stoup_file_write(int fd, const void *src, size_t len, uint64_t off);
 
+/* The file behind `fd`, opened read-only once more, with `flags` such as O_DIRECT: flags and position belong
+ * to an open file description, and that of `fd` stays as it is. By `path` (or NULL) where there is no
+ * procfs, if that still names the file. The descriptor, or a negative errno. */
+int stoup_file_reopen(int fd, const char *path, int flags);
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* Read and check header, trailer and footer of an open file of file_len bytes. 0, or the code of

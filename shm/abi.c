@@ -35,6 +35,7 @@ static const uint64_t layout[] = {
 	sizeof(struct stoup_catalog_schema),
 	sizeof(struct stoup_catalog_series),
 	sizeof(struct stoup_catalog_block),
+	offsetof(struct stoup_catalog_block, transform),
 	sizeof(struct stoup_catalog_segment),
 	sizeof(struct stoup_control),
 	offsetof(struct stoup_control, lease_bytes_cap),
@@ -42,6 +43,7 @@ static const uint64_t layout[] = {
 	offsetof(struct stoup_control, request_timeout_ns),
 	offsetof(struct stoup_control, page_len),
 	offsetof(struct stoup_control, request_cap),
+	offsetof(struct stoup_control, spin_ns),
 	offsetof(struct stoup_control, state),
 	offsetof(struct stoup_control, asleep),
 	offsetof(struct stoup_control, starving),
@@ -55,6 +57,7 @@ static const uint64_t layout[] = {
 	sizeof(struct stoup_wire_reply),
 	sizeof(struct stoup_wire_volumes),
 	sizeof(struct stoup_wire_fork),
+	sizeof(struct stoup_wire_file),
 };
 
 uint64_t stoup_abi_fingerprint(void)

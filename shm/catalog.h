@@ -40,9 +40,14 @@ struct stoup_catalog_series {        /* sorted by (name, schema hash) */
 	int64_t first_key, last_key;
 };
 
+/* Values of codec and transform of a block that a consumer may read out of the volume's file as it is. */
+#define STOUP_CATALOG_CODEC_NONE     0u
+#define STOUP_CATALOG_TRANSFORM_NONE 0u
+
 struct stoup_catalog_block {
 	uint32_t raw_len, stored_len;
-	uint32_t codec, schema_idx;
+	uint16_t codec, transform; /* as in the volume; 65535: a number beyond */
+	uint32_t schema_idx;
 	uint64_t stored_off;
 };
 

@@ -103,8 +103,8 @@ void stoup_control_announce(struct stoup_control *control)
 static int texts_end(const struct stoup_control *c)
 {
 	if (!ENDS(c->pool_name) || !ENDS(c->store_path) || !ENDS(c->backing) ||
-		!ENDS(c->reader_kind) || !ENDS(c->reader_reason) || !ENDS(c->huge_reason) ||
-		!ENDS(c->lock_reason) || !ENDS(c->version))
+		!ENDS(c->decode_cpus) || !ENDS(c->reader_kind) || !ENDS(c->reader_reason) ||
+		!ENDS(c->huge_reason) || !ENDS(c->lock_reason) || !ENDS(c->version))
 		return 0;
 	for (uint32_t i = 0; i < c->volume_cap; i++)
 		if (!ENDS(stoup_control_volumes(c)[i].path))

@@ -139,7 +139,9 @@ struct stoup_control {
 	char lock_reason[64];    /* why not all, where --mlock was given; else empty */
 	uint32_t request_cap;    /* requests that one consumer may have in flight */
 	uint32_t pid_ns;         /* inode of the daemon's PID namespace; 0 = not known */
-	uint8_t pad0[1024 - 920];
+	uint64_t spin_ns;        /* the conductor polls that long before it sleeps; 0 = not */
+	char decode_cpus[64];    /* that decode workers are pinned to: "2,5-7"; empty: not pinned */
+	uint8_t pad0[1024 - 992];
 	/* live words, each on its own pair of lines: consumers load `asleep` and `starving` */
 	_Atomic uint32_t state;        /* STOUP_STATE_* */
 	_Atomic uint32_t volume_cnt;   /* entries [0, volume_cnt) have been used */

@@ -61,6 +61,7 @@
 	X(LIMIT_CONSUMERS, "limit_consumers",   "times",    C, "Attach attempts when all places were taken (--consumers).") \
 	X(SOCKETS_REMADE,  "sockets_remade",    "times",    C, "Times that the attach socket was made again after somebody removed it.") \
 	X(MONITORS,        "monitors",          "monitors", C, "Monitors that were given the control object.") \
+	X(DIRECT_FILES,    "direct_files",      "files",    C, "Files of volumes given to consumers that map them themselves (direct mode).") \
 	X(FORKS,           "forks",             "consumers", C, "Lease sets copied for a child before a fork.") \
 	X(FORKS_EXPIRED,   "forks_expired",     "consumers", C, "Of those: given up, or not asked for in time.") \
 	X(SNAPSHOT,        "snapshot",          "snapshot", G, "Number of the snapshot that new consumers get.") \

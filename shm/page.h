@@ -54,9 +54,9 @@ struct stoup_slot {
 	_Atomic uint32_t ahead_cnt; /* blocks to read ahead, at most STOUP_AHEAD_CAP; 0 = none */
 	_Atomic uint32_t ahead_volume_idx;
 	_Atomic uint32_t ahead_block_idx; /* the first of them */
-	_Atomic int32_t ahead_step;       /* +1 or -1 */
-	_Atomic int32_t error;   /* 0, or why not: a negative errno; conductor, before DONE */
-	_Atomic uint64_t detail; /* of the error: a number that its text names; conductor */
+	_Atomic int32_t ahead_step; /* +1 or -1: the direction of the scan, also with ahead_cnt 0 */
+	_Atomic int32_t error;      /* 0, or why not: a negative errno; conductor, before DONE */
+	_Atomic uint64_t detail;    /* of the error: a number that its text names; conductor */
 	_Atomic uint64_t
 		deadline_ns; /* CLOCK_MONOTONIC after which nobody waits; conductor gives up then */
 };

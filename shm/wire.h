@@ -11,6 +11,8 @@
  *         | <- fork + ticket ----------- |   the copy holds them from now on
  *         | -- fork of former, number -> |   the same of an earlier attachment of this process, which was
  *         | <- fork + ticket ----------- |   disconnected while it held leases
+ *         | -- file ------------------> |   direct mode: the file of one volume
+ *         | <- file + descriptor ------- |   opened read-only, for consumers alone
  *
  *      child                            daemon
  *         | -- hello with the ticket --> |   whoever knows it gets the copy, once
@@ -35,6 +37,7 @@
 #define STOUP_WIRE_VOLUMES 3u /* both ways */
 #define STOUP_WIRE_FORK    4u /* both ways */
 #define STOUP_WIRE_FORMER  5u /* asked; the answer is a FORK */
+#define STOUP_WIRE_FILE    6u /* both ways */
 
 /* Flags of a hello. */
 #define STOUP_HELLO_MONITOR 0x1u /* wants to look, not to lease: the control object alone */
@@ -101,6 +104,15 @@ struct stoup_wire_fork {
 			  * FORMER: attach_no of the attachment whose leases are to be copied */
 };
 
+struct stoup_wire_file {
+	uint64_t magic;
+	uint32_t kind; /* STOUP_WIRE_FILE */
+	int32_t error; /* answered: 0 with one descriptor, or why not; -ENOTSUP: nothing in it can be mapped */
+	uint32_t volume_idx; /* asked; answered: the same */
+	uint32_t zero;
+	uint8_t id[16]; /* of that volume, as its catalog has it: another one's is -ESTALE */
+};
+
 /* Send one packet with descriptors (fd_cnt may be 0). 0 or a negative errno; never raises SIGPIPE. */
 int stoup_wire_send(int sock_fd, const void *msg, size_t len, const int *fds, uint32_t fd_cnt);
 
@@ -127,5 +139,6 @@ _Static_assert(sizeof(struct stoup_wire_hello) == 40, "hello");
 _Static_assert(sizeof(struct stoup_wire_reply) == 336, "reply");
 _Static_assert(sizeof(struct stoup_wire_volumes) == 40, "volumes");
 _Static_assert(sizeof(struct stoup_wire_fork) == 24, "fork");
+_Static_assert(sizeof(struct stoup_wire_file) == 40, "file");
 
 #endif

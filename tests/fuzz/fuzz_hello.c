@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_hello.c - the attach socket as the daemon sees it: bytes, descriptors and hang-ups in any order.
  *
- *      input: steps      connect | hello, as it should be or changed | bytes | question for volumes |
+ *      input: steps      connect | hello, as it should be or changed | bytes | question for volumes | for a file |
  *                        fork, giving up, coming for it | leases | descriptors with any of these | receive | close one or both ways |
  *                        page said detached | turns | time
  *
@@ -82,6 +82,7 @@ static int receive(struct steps_peer *peer)
 		struct stoup_wire_reply reply;
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
+		struct stoup_wire_file file;
 	} msg;
 	int fds[STOUP_WIRE_FD_CAP];
 	uint32_t fd_cnt = 0;
@@ -99,6 +100,12 @@ static int receive(struct steps_peer *peer)
 	case STOUP_WIRE_VOLUMES:
 		MUST(len == sizeof(msg.volumes));
 		MUST(fd_cnt == msg.volumes.cnt && fd_cnt <= STEPS_VOLUME_CNT);
+		break;
+	case STOUP_WIRE_FILE:
+		MUST(len == sizeof(msg.file) && msg.file.error <= 0);
+		MUST(fd_cnt == (msg.file.error == 0));
+		if (fd_cnt > 0)
+			MUST((fcntl(fds[0], F_GETFL) & O_ACCMODE) == O_RDONLY);
 		break;
 	default:
 		MUST(msg.fork.kind == STOUP_WIRE_FORK && len == sizeof(msg.fork) && fd_cnt == 0);
@@ -167,12 +174,26 @@ static void hold(struct fuzz_in *in, const struct steps_peer *peer)
 			&peer->page->cells[i], stoup_word(steps_daemon->buffers[idx].gen, idx));
 }
 
+/* For the file of a place, by its volume's id or by none. */
+static struct stoup_wire_file file_question(uint32_t place, int stranger)
+{
+	const struct stoup_daemon *d = steps_daemon;
+	struct stoup_wire_file file = {
+		.magic = STOUP_HELLO_MAGIC, .kind = STOUP_WIRE_FILE, .volume_idx = place};
+
+	_Static_assert(sizeof(file) == sizeof(struct stoup_wire_volumes), "one length");
+	if (!stranger && place < d->volume_cnt && d->volumes[place].file)
+		memcpy(file.id, d->volumes[place].file->index->header.id, sizeof(file.id));
+	return file;
+}
+
 static void say_message(struct fuzz_in *in, const struct steps_peer *peer, unsigned which)
 {
 	union {
 		struct stoup_wire_hello hello;
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
+		struct stoup_wire_file file;
 		uint8_t bytes[512];
 	} msg;
 	const uint8_t *bytes;
@@ -184,10 +205,16 @@ static void say_message(struct fuzz_in *in, const struct steps_peer *peer, unsig
 		msg.hello.flags = fuzz_u8(in) & 7;
 		msg.hello.ticket = msg.hello.flags & STOUP_HELLO_CHILD ? any_ticket(in) : 0;
 	} else if (which == 1) {
-		msg.volumes = (struct stoup_wire_volumes){
-			.magic = STOUP_HELLO_MAGIC, .kind = STOUP_WIRE_VOLUMES};
-		msg.volumes.first = fuzz_u8(in) % 4;
-		msg.volumes.flags = fuzz_u8(in) & 3;
+		uint8_t first = fuzz_u8(in) % 4, flags = fuzz_u8(in);
+
+		/* The same length: a bit makes it a question for a file. */
+		if (flags & 4)
+			msg.file = file_question(first, flags & 8);
+		else
+			msg.volumes = (struct stoup_wire_volumes){.magic = STOUP_HELLO_MAGIC,
+				.kind = STOUP_WIRE_VOLUMES,
+				.first = first,
+				.flags = flags & 3};
 		len = sizeof(msg.volumes);
 	} else if (which == 2) {
 		msg.fork = (struct stoup_wire_fork){

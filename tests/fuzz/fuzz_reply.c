@@ -6,11 +6,13 @@
  *      bytes[1]   how a request ends: 0 granted, else an error (negative errno), with bytes[2] its detail
  *      bytes[3]   the buffer that is granted
  *      then       [target][u16 offset][u8 length][bytes] ... changes of what a good daemon would send
+ *      Questions for files are answered with one whose blocks lie where the catalogs say at first.
  *      target     0 reply, 1 answer about volumes, 2 control, 3 page, 4 and 5 catalogs,
  *                 6 replace descriptor `offset` by one of kind `length`, 7 send `offset` bytes only
  *
  * Checked beside the sanitizers: attaching, listing, scanning, renewing and detaching end, and whatever a span
- * hands out lies in the data region: its bytes are all FILL, and nothing else is.
+ * hands out lies in the data region: its bytes are all FILL, and nothing else is. A span of a file lies in its
+ * mapping: it can be read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +41,7 @@
 #define CATALOG_LEN  (2u * 4096u)
 #define CELL_CAP     64u
 #define SPAN_CAP     64
-#define QUESTION_CAP 6
+#define QUESTION_CAP 12
 #define FD_CAP       (STOUP_WIRE_FD_FIXED + VOLUME_CNT)
 
 /* What the daemon is going to say; made anew for each input. */
@@ -142,7 +144,9 @@ static void make_catalog(uint32_t volume)
 			.first_key = 1000 * volume + 1,
 			.last_key = 1000 * volume + 999};
 	for (uint32_t i = 0; i < BLOCK_CNT; i++) {
-		blocks[i] = (struct stoup_catalog_block){.raw_len = BLOCK_LEN, .stored_len = 77};
+		blocks[i] = (struct stoup_catalog_block){.raw_len = BLOCK_LEN,
+			.stored_len = BLOCK_LEN,
+			.stored_off = (1 + (uint64_t)i) * BLOCK_LEN};
 		segments[i] = (struct stoup_catalog_segment){.block_idx = i,
 			.raw_off = i < 2 ? 0 : 2048,
 			.record_cnt = i < 2 ? 256 : 128,
@@ -296,10 +300,23 @@ static void end_requests(struct stoup_page *page)
 	}
 }
 
+/* A good file for whatever volume; nobody else has a hand in it. */
+static void answer_file(int sock_fd, struct stoup_wire_file *msg)
+{
+	uint8_t head[64] = "\x89STOUP\r\n";
+	int fd = memfd_create("fuzz-file", MFD_CLOEXEC);
+
+	memcpy(head + 16, msg->id, sizeof(msg->id));
+	MUST(fd >= 0 && ftruncate(fd, (1 + BLOCK_CNT) * BLOCK_LEN) == 0);
+	MUST(pwrite(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head));
+	stoup_wire_send(sock_fd, msg, sizeof(*msg), &fd, 1);
+	close(fd);
+}
+
 /* Answer questions and requests until the client hangs up, or has asked often enough. */
 static void converse(int fd, struct stoup_page *page)
 {
-	uint8_t bytes[512];
+	_Alignas(8) uint8_t bytes[512];
 	uint64_t rung;
 	uint32_t cnt, questions = 0;
 	int fds[STOUP_WIRE_FD_CAP];
@@ -316,6 +333,10 @@ static void converse(int fd, struct stoup_page *page)
 		if (stoup_wire_recv(fd, bytes, sizeof(bytes), fds, STOUP_WIRE_FD_CAP, &cnt) <= 0 ||
 			questions++ == QUESTION_CAP)
 			return;
+		if (((struct stoup_wire_file *)(void *)bytes)->kind == STOUP_WIRE_FILE) {
+			answer_file(fd, (struct stoup_wire_file *)(void *)bytes);
+			continue;
+		}
 		cnt = plan.volumes.cnt < VOLUME_CNT ? plan.volumes.cnt : VOLUME_CNT;
 		stoup_wire_send(fd, &plan.volumes, sizeof(plan.volumes),
 			plan.fds + STOUP_WIRE_FD_FIXED, cnt);
@@ -386,20 +407,20 @@ static void start(void)
 
 /* ---- the client ------------------------------------------------------------------------------- */
 
-static void read_span(const struct stoup_span *span)
+static void read_span(const struct stoup_span *span, int fill)
 {
 	const uint8_t *bytes = span->base;
 	size_t len = span->record_cnt * span->stride;
 
 	MUST(span->record_cnt > 0 && len <= DATA_LEN);
 	for (size_t i = 0; i < len; i++)
-		MUST(bytes[i] == FILL);
+		MUST(((const volatile uint8_t *)bytes)[i] == FILL || !fill);
 }
 
-static void scan(
-	struct stoup *st, const struct stoup_series *series, int64_t from_ns, int64_t to_ns)
+static void scan(struct stoup *st, const struct stoup_series *series, int64_t from_ns,
+	int64_t to_ns, uint32_t flags)
 {
-	const struct stoup_range range = {.from_ns = from_ns, .to_ns = to_ns};
+	const struct stoup_range range = {.from_ns = from_ns, .to_ns = to_ns, .flags = flags};
 	struct stoup_cursor *cur;
 	struct stoup_error err = {0};
 	struct stoup_span span;
@@ -409,7 +430,7 @@ static void scan(
 	for (int i = 0; rc >= 0 && i < SPAN_CAP; i++) {
 		rc = stoup_next(cur, &span);
 		if (rc > 0)
-			read_span(&span);
+			read_span(&span, !(flags & (STOUP_DIRECT | STOUP_DIRECT_OR_POOL)));
 		if (rc == 0)
 			break;
 	}
@@ -428,8 +449,14 @@ static void use(struct stoup *st)
 	for (int64_t i = 0; i < cnt && i < 8; i++) {
 		MUST(stoup_series_at(st, (uint64_t)i, &series) == 0);
 		MUST(strlen(series.name) < CATALOG_LEN && series.schema->stride <= 65535);
-		scan(st, &series, 0, 0);
-		scan(st, &series, series.first_key > 0 ? series.first_key : 1, INT64_MAX);
+		int64_t first = series.first_key > 0 ? series.first_key : 1;
+
+		scan(st, &series, 0, 0, 0);
+		scan(st, &series, first, INT64_MAX, 0);
+		scan(st, &series, 0, 0, STOUP_BACKWARD);
+		scan(st, &series, 2, series.last_key > 2 ? series.last_key : 2, STOUP_BACKWARD);
+		scan(st, &series, 0, 0, STOUP_DIRECT_OR_POOL);
+		scan(st, &series, first, INT64_MAX, STOUP_DIRECT | STOUP_BACKWARD);
 	}
 	MUST(stoup_series_find(st, "A/", &series, &err) < 0 ? err.text[0] : 1);
 }

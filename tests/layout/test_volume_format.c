@@ -14,6 +14,7 @@
 #include "codec/fields.h"
 #include "codec/volume.h"
 #include "codec/volume_layout.h"
+#include "consumer/direct.h"
 
 static char *doc;
 
@@ -344,6 +345,20 @@ START_TEST(the_dump_of_the_example_is_the_golden_file)
 }
 END_TEST
 
+/* libstoup looks at the head of a file that it maps, and knows nothing of codec. */
+START_TEST(direct_mode_reads_the_head_that_volumes_have)
+{
+	ck_assert_uint_eq(STOUP_DIRECT_MAGIC_LEN, STOUP_VOL_MAGIC_LEN);
+	ck_assert_mem_eq(STOUP_DIRECT_MAGIC, STOUP_VOL_MAGIC, STOUP_VOL_MAGIC_LEN);
+	ck_assert_uint_eq(STOUP_DIRECT_ID_OFF, offsetof(struct stoup_vol_disk_header, id));
+	ck_assert_uint_eq(STOUP_DIRECT_HEAD_LEN, sizeof(struct stoup_vol_disk_header));
+	ck_assert_uint_eq(STOUP_CATALOG_CODEC_NONE, STOUP_CODEC_NONE);
+	ck_assert_uint_eq(STOUP_CATALOG_TRANSFORM_NONE, STOUP_TRANSFORM_NONE);
+	ck_assert_uint_eq(STOUP_CODEC_LZ4, 1); /* the names in its error text */
+	ck_assert_uint_eq(STOUP_CODEC_ZSTD, 2);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("volume format");
@@ -361,6 +376,7 @@ int main(void)
 	tcase_add_test(tests, the_limits_are_those_of_the_code);
 	tcase_add_test(tests, the_magics_are_those_of_the_code);
 	tcase_add_test(tests, the_dump_of_the_example_is_the_golden_file);
+	tcase_add_test(tests, direct_mode_reads_the_head_that_volumes_have);
 	srunner_run_all(runner, CK_ENV);
 	failed = srunner_ntests_failed(runner);
 	srunner_free(runner);

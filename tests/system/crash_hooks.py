@@ -54,7 +54,9 @@ for hook in h.SCAN:
         # The former is passed once per cell, and a scan uses few; the latter once.
         if hook in ("lease.high", "detach.said") and at > 1:
             continue
-        victim = t.Worker(pool, name, env=h.hooked(f"{hook}:{at}"))
+        # What is read ahead needs no request.
+        ahead = ["--ahead", -1] if hook.startswith("request.") else []
+        victim = t.Worker(pool, name, *ahead, env=h.hooked(f"{hook}:{at}"))
         victim.process.stdin.close()
         killed(victim.process, f"{hook}:{at}")
         ends += 1

@@ -10,8 +10,11 @@
  *   --write        try to write the first byte of the first span: the kernel must kill this process
  *   --passes N     scan N times; SIGTERM makes the present one the last
  *   --steps        before each pass: print {"ready": true} and wait for a line of standard input
+ *   --gate         after each span: print {"ready": true} and wait for a line of standard input
  *   --pause US     sleep after each span
  *   --from NS, --to NS   the range
+ *   --direct       map the volumes; --direct-or-pool: or not
+ *   --backward     from its end to its begin; first_key is then the highest
  *   --timeout MS   longest wait of one stoup_next
  *   --price F --size F   fields to sum (default price, size)
  *   --key F        field that first_key and last_key are taken from (default: the schema's key)
@@ -20,6 +23,8 @@
  *   --skip         go on behind damaged blocks
  *   --end-with-daemon    -EPIPE at once when the daemon ends
  *   --reconnect MS longest wait for another daemon
+ *   --wait-mode N  STOUP_WAIT_* (default 0); --ahead N  options.ahead_cnt (-1: none)
+ *   --populate     STOUP_POPULATE
  *   --mark N       print "mark" after N spans, then go on
  */
 #include <errno.h>
@@ -39,12 +44,15 @@ __extension__ typedef __int128 wide;
 
 struct worker {
 	const char *price_name, *size_name, *key_name;
-	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms, reconnect_ms, mark_cnt;
+	long hold_cnt, roll_cnt, passes, pause_us, timeout_ms, reconnect_ms, mark_cnt, ahead_cnt;
+	uint32_t wait_mode, option_flags;
 	struct stoup_range range;
-	int wait, write, retry, skip, steps, deaf, end_with_daemon;
+	int wait, write, retry, skip, steps, gate, deaf, end_with_daemon;
 	/* results */
 	uint64_t records, spans, checksum, retries, skipped;
-	uint64_t next_ordinal, gaps; /* spans that did not begin where the one before ended */
+	uint64_t next_ordinal,
+		gaps; /* spans that did not begin where the one before ended; backward, the
+	                              * other way round */
 	wide price, size;
 	int64_t first_key, last_key;
 	struct stoup_span held[HOLD_CAP];
@@ -94,17 +102,20 @@ static void look(struct worker *w, const struct stoup_span *span)
 	const struct stoup_field *price = stoup_schema_field(span->schema, w->price_name);
 	const struct stoup_field *size = stoup_schema_field(span->schema, w->size_name);
 
+	int backward = (w->range.flags & STOUP_BACKWARD) != 0;
+
 	if (w->records == 0)
-		w->first_key = key_of(w, span, 0);
-	w->last_key = key_of(w, span, span->record_cnt - 1);
+		w->first_key = key_of(w, span, backward ? span->record_cnt - 1 : 0);
+	w->last_key = key_of(w, span, backward ? 0 : span->record_cnt - 1);
 	for (uint64_t i = 0; i < span->record_cnt; i++) {
 		const char *record = (const char *)span->base + i * span->stride;
 
 		w->price += value_of(price, record);
 		w->size += value_of(size, record);
 	}
-	w->gaps += w->spans > 0 && span->ordinal != w->next_ordinal;
-	w->next_ordinal = span->ordinal + span->record_cnt;
+	w->gaps += w->spans > 0 &&
+	           span->ordinal + (backward ? span->record_cnt : 0) != w->next_ordinal;
+	w->next_ordinal = span->ordinal + (backward ? 0 : span->record_cnt);
 	w->records += span->record_cnt;
 	w->spans++;
 	w->checksum = w->checksum * 31 + sum_bytes(span);
@@ -140,9 +151,11 @@ static void report(struct stoup *st, const struct worker *w, int rc, const char 
 	printf(", \"first_key\": %" PRId64 ", \"last_key\": %" PRId64 ", \"checksum\": %" PRIu64
 	       ", \"retries\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"misses\": %" PRIu64
 	       ", \"reconnects\": %" PRIu64 ", \"gaps\": %" PRIu64 ", \"skipped\": %" PRIu64
-	       ", \"held\": %ld, \"text\": \"",
+	       ", \"held\": %ld, \"leases\": %" PRIu64 ", \"direct\": %" PRIu64
+	       ", \"direct_alone\": %" PRIu64 ", \"doorbells\": %" PRIu64 ", \"text\": \"",
 		w->first_key, w->last_key, w->checksum, w->retries, stats.hit_cnt, stats.miss_cnt,
-		stats.reconnect_cnt, w->gaps, w->skipped, w->held_cnt);
+		stats.reconnect_cnt, w->gaps, w->skipped, w->held_cnt, stats.lease_cnt,
+		stats.direct_cnt, stats.direct_alone_cnt, stats.doorbell_cnt);
 	for (; *text; text++)
 		if (*text != '"' && *text != '\\' && (unsigned char)*text >= 0x20)
 			putchar(*text);
@@ -169,6 +182,16 @@ static int roll_end(struct worker *w)
 			return -EPROTO;
 	w->held_cnt = 0;
 	return 0;
+}
+
+static void step(void)
+{
+	char byte = 0;
+
+	printf("{\"ready\": true}\n");
+	fflush(stdout);
+	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
+		;
 }
 
 /* One pass; the return of stoup_next that ended it. */
@@ -202,6 +225,8 @@ static int scan(struct worker *w, struct stoup_cursor *cur)
 			printf("mark\n");
 			fflush(stdout);
 		}
+		if (w->gate)
+			step();
 		if (w->pause_us > 0)
 			usleep((useconds_t)w->pause_us);
 	}
@@ -223,16 +248,6 @@ static void end_after_this_pass(int sig)
 {
 	(void)sig;
 	last_pass = 1;
-}
-
-static void step(void)
-{
-	char byte = 0;
-
-	printf("{\"ready\": true}\n");
-	fflush(stdout);
-	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
-		;
 }
 
 static int work(struct worker *w, struct stoup *st, const struct stoup_series *series)
@@ -295,6 +310,13 @@ static const struct option options[] = {
 	{"end-with-daemon", no_argument, NULL, 'e'},
 	{"reconnect", required_argument, NULL, 'c'},
 	{"mark", required_argument, NULL, 'm'},
+	{"gate", no_argument, NULL, 'g'},
+	{"wait-mode", required_argument, NULL, 'M'},
+	{"ahead", required_argument, NULL, 'A'},
+	{"populate", no_argument, NULL, 'F'},
+	{"backward", no_argument, NULL, 'b'},
+	{"direct", no_argument, NULL, 'D'},
+	{"direct-or-pool", no_argument, NULL, 'O'},
 	{NULL, 0, NULL, 0},
 };
 
@@ -374,6 +396,27 @@ static void set_option(struct worker *w, int which)
 	case 'c':
 		w->reconnect_ms = strtol(optarg, NULL, 10);
 		break;
+	case 'b':
+		w->range.flags |= STOUP_BACKWARD;
+		break;
+	case 'D':
+		w->range.flags |= STOUP_DIRECT;
+		break;
+	case 'O':
+		w->range.flags |= STOUP_DIRECT_OR_POOL;
+		break;
+	case 'M':
+		w->wait_mode = (uint32_t)strtol(optarg, NULL, 10);
+		break;
+	case 'A':
+		w->ahead_cnt = strtol(optarg, NULL, 10);
+		break;
+	case 'F':
+		w->option_flags |= STOUP_POPULATE;
+		break;
+	case 'g':
+		w->gate = 1;
+		break;
 	case 'm':
 		w->mark_cnt = strtol(optarg, NULL, 10);
 		break;
@@ -400,7 +443,9 @@ int main(int argc, char **argv)
 	if (w.timeout_ms)
 		opt.timeout_ns = (uint64_t)w.timeout_ms * 1000000;
 	opt.reconnect_ns = (uint64_t)w.reconnect_ms * 1000000;
-	opt.flags = w.end_with_daemon ? STOUP_NO_RECONNECT : 0;
+	opt.flags = w.option_flags | (w.end_with_daemon ? STOUP_NO_RECONNECT : 0);
+	opt.wait = w.wait_mode;
+	opt.ahead_cnt = (uint32_t)w.ahead_cnt;
 	rc = stoup_attach(argv[optind], &opt, &st, &err);
 	if (rc == 0)
 		rc = stoup_series_find(st, argv[optind + 1], &series, &err);

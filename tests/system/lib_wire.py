@@ -9,7 +9,7 @@ import os
 import socket
 import struct
 
-HELLO, REPLY, VOLUMES, FORK = 1, 2, 3, 4
+HELLO, REPLY, VOLUMES, FORK, FILE = 1, 2, 3, 4, 6
 MONITOR, CHILD = 1, 2
 STATE, CELL_HIGH, PENDING, SLOTS, CELLS = 128, 132, 512, 1024, 5120
 REFUSED = 304  # cells, bytes, requests
@@ -83,6 +83,12 @@ class Peer:
         self.ask_fork(ticket)
         data, _ = self.receive()
         return struct.unpack("<QIiQ", data)[2:] if data else None
+
+    def file(self, volume, ident):
+        """(error, volume, descriptors), or None when the daemon hung up."""
+        self.send(struct.pack("<QIiII16s", HELLO_MAGIC, FILE, 0, volume, 0, ident))
+        data, fds = self.receive()
+        return (*struct.unpack("<QIiII16s", data)[2:4], fds) if data else None
 
     def hung_up(self):
         try:

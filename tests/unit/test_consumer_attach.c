@@ -63,8 +63,8 @@ START_TEST(options_of_another_length_or_with_unknown_words_are_refused)
 	refused("p", &opt, -EINVAL, "options.wait 9");
 	stoup_options_init(&opt);
 	ck_assert_uint_eq(opt.reconnect_ns, 30000000000);
-	opt.flags = 2;
-	refused("p", &opt, -EINVAL, "options.flags 0x2");
+	opt.flags = 4;
+	refused("p", &opt, -EINVAL, "options.flags 0x4");
 }
 END_TEST
 

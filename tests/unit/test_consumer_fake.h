@@ -98,7 +98,8 @@ static inline void fake_request(struct fake *f, struct fake_peer *peer, uint32_t
 	struct stoup_slot *slot = &page->slots[slot_idx];
 	struct fake_request r = {atomic_load(&slot->kind), atomic_load(&slot->volume_idx),
 		atomic_load(&slot->block_idx), atomic_load(&slot->ahead_cnt),
-		atomic_load(&slot->ahead_volume_idx), atomic_load(&slot->ahead_block_idx)};
+		atomic_load(&slot->ahead_volume_idx), atomic_load(&slot->ahead_block_idx),
+		atomic_load(&slot->ahead_step)};
 
 	pthread_mutex_lock(&f->mutex);
 	if (f->log_cnt < FAKE_LOG_CAP)
@@ -107,7 +108,8 @@ static inline void fake_request(struct fake *f, struct fake_peer *peer, uint32_t
 	if (r.kind == STOUP_REQUEST_DEMAND)
 		fake_demand(f, peer, slot_idx, &r);
 	for (uint32_t i = 0; i < r.ahead_cnt && atomic_load(&f->load_ahead); i++)
-		fake_load(f, r.ahead_volume_idx, r.ahead_block_idx + i);
+		fake_load(
+			f, r.ahead_volume_idx, r.ahead_block_idx + (r.ahead_step < 0 ? 0 - i : i));
 	if (r.kind == STOUP_REQUEST_AHEAD)
 		fake_done(slot, 0, 0);
 }
@@ -260,12 +262,40 @@ static inline void fake_fork(struct fake *f, struct fake_peer *peer, uint64_t ti
 	FAKE_MUST(stoup_wire_send(peer->sock_fd, &msg, sizeof(msg), NULL, 0) == 0);
 }
 
+/* The file of a volume, as the daemon gives it: a description of its own. */
+static inline void fake_give(
+	struct fake *f, struct fake_peer *peer, const struct stoup_wire_file *question)
+{
+	struct stoup_wire_file msg = *question;
+	const struct fake_volume *v = &f->volumes[question->volume_idx];
+	char path[64];
+	int fd = -1;
+
+	msg.error = f->refuse_file;
+	if (!msg.error && question->volume_idx >= f->volume_cnt)
+		msg.error = -EINVAL;
+	else if (!msg.error && memcmp(v->catalog->volume_id, question->id, 16) != 0)
+		msg.error = -ESTALE;
+	else if (!msg.error && v->file_fd == 0)
+		msg.error = -ENOTSUP;
+	if (!msg.error) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", v->file_fd);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		FAKE_MUST(fd >= 0);
+		atomic_fetch_add(&f->file_cnt, 1);
+	}
+	FAKE_MUST(stoup_wire_send(peer->sock_fd, &msg, sizeof(msg), &fd, fd >= 0) == 0);
+	if (fd >= 0)
+		close(fd);
+}
+
 static inline void fake_message(struct fake *f, struct fake_peer *peer)
 {
 	union {
 		struct stoup_wire_hello hello;
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
+		struct stoup_wire_file file;
 	} msg;
 	int fds[STOUP_WIRE_FD_CAP];
 	uint32_t fd_cnt;
@@ -284,6 +314,8 @@ static inline void fake_message(struct fake *f, struct fake_peer *peer)
 		fake_reply(f, peer, msg.hello.ticket);
 	else if (msg.hello.kind == STOUP_WIRE_FORK)
 		fake_fork(f, peer, msg.fork.ticket);
+	else if (msg.hello.kind == STOUP_WIRE_FILE)
+		fake_give(f, peer, &msg.file);
 	else if (f->late > 0)
 		f->late--;
 	else
@@ -380,8 +412,11 @@ static inline void fake_forget(struct fake *f)
 		if (f->copies[i].ticket)
 			stoup_region_fini(&f->copies[i].page);
 	}
-	for (uint32_t i = 0; i < f->volume_cnt; i++)
+	for (uint32_t i = 0; i < f->volume_cnt; i++) {
 		stoup_region_fini(&f->volumes[i].region);
+		if (f->volumes[i].file_fd > 0)
+			close(f->volumes[i].file_fd);
+	}
 	stoup_region_fini(&f->data_region);
 	stoup_region_fini(&f->control_region);
 	memset(f->peers, 0, sizeof(f->peers));
@@ -463,10 +498,10 @@ static inline struct stoup *fake_attach(const char *name, const struct stoup_opt
 	return st;
 }
 
-static inline struct stoup_cursor *fake_scan(
-	struct stoup *st, const char *name, int64_t from, int64_t to)
+static inline struct stoup_cursor *fake_scan_flags(
+	struct stoup *st, const char *name, int64_t from, int64_t to, uint32_t flags)
 {
-	struct stoup_range range = {from, to};
+	const struct stoup_range range = {.from_ns = from, .to_ns = to, .flags = flags};
 	struct stoup_series series;
 	struct stoup_cursor *cur = NULL;
 	struct stoup_error err;
@@ -476,6 +511,12 @@ static inline struct stoup_cursor *fake_scan(
 	rc = stoup_scan(st, &series, &range, &cur, &err);
 	fake_check(rc, &err);
 	return cur;
+}
+
+static inline struct stoup_cursor *fake_scan(
+	struct stoup *st, const char *name, int64_t from, int64_t to)
+{
+	return fake_scan_flags(st, name, from, to, 0);
 }
 
 /* One program: its cases, run in one process so that threads and sanitizers see everything. */

@@ -12,6 +12,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -88,6 +89,7 @@ struct fake_volume {
 	uint64_t ingest_seq;
 	uint32_t batch_idx;
 	uint64_t born_seq, retired_seq; /* as in the daemon: 0 = not retired */
+	int file_fd;                    /* of fake_file; 0 = none */
 };
 
 struct fake_peer {
@@ -99,6 +101,7 @@ struct fake_peer {
 
 struct fake_request {
 	uint32_t kind, volume_idx, block_idx, ahead_cnt, ahead_volume_idx, ahead_block_idx;
+	int32_t ahead_step;
 };
 
 struct fake {
@@ -121,6 +124,8 @@ struct fake {
 	int refuse;                      /* reply with this error */
 	int refuse_volumes, refuse_fork; /* answer such questions with this error */
 	int cut;                         /* hang up at that many questions for volumes */
+	int refuse_file;                 /* the same for those for a file */
+	_Atomic uint32_t file_cnt;       /* files that were given */
 	int late;                        /* ignore that many questions for volumes, for now */
 	int bad_fingerprint;
 	uint32_t unasked; /* the reply brings as many volumes, or none when there are more; 0 = 4 */
@@ -328,6 +333,29 @@ static inline struct fake_volume *fake_volume(struct fake *f, uint64_t ingest_se
 	f->volume_cnt++;
 	atomic_store(&f->control->volume_cnt, f->volume_cnt);
 	return v;
+}
+
+/* Write the blocks of a volume into a file that consumers may map: one behind the other, with a gap behind
+ * block b where bit b of `gaps` is set. Its id is its number's. */
+static inline void fake_file(struct fake *f, uint32_t volume_idx, uint32_t gaps)
+{
+	struct fake_volume *v = &f->volumes[volume_idx];
+	struct stoup_catalog_block *blocks = (void *)((char *)v->catalog + v->catalog->block_off);
+	uint8_t head[64] = "\x89STOUP\r\n";
+	uint64_t at = sizeof(head);
+
+	memset(v->catalog->volume_id, 0x40 + (int)volume_idx, 16);
+	memcpy(head + 16, v->catalog->volume_id, 16);
+	v->file_fd = memfd_create("fake-file", MFD_CLOEXEC);
+	FAKE_MUST(v->file_fd > 0);
+	FAKE_MUST(pwrite(v->file_fd, head, sizeof(head), 0) == (ssize_t)sizeof(head));
+	for (uint32_t b = 0; b < v->block_cnt; b++) {
+		FAKE_MUST(pwrite(v->file_fd, v->blocks[b].bytes, v->blocks[b].len, (off_t)at) ==
+			  (ssize_t)v->blocks[b].len);
+		blocks[b].stored_off = at;
+		blocks[b].stored_len = blocks[b].raw_len;
+		at += v->blocks[b].len + (gaps >> b & 1 ? 64 : 0);
+	}
 }
 
 /* The next snapshot has it no longer. */

@@ -136,7 +136,7 @@ END_TEST
 
 START_TEST(a_range_that_ends_before_it_begins_is_refused)
 {
-	struct stoup_range range = {30, 20};
+	struct stoup_range range = {.from_ns = 30, .to_ns = 20};
 	struct stoup_series series;
 	struct stoup_cursor *cur = NULL;
 	struct stoup_error err;
@@ -147,8 +147,11 @@ START_TEST(a_range_that_ends_before_it_begins_is_refused)
 	ck_assert_int_eq(stoup_series_find(st, "A/x", &series, &err), 0);
 	ck_assert_int_eq(stoup_scan(st, &series, &range, &cur, &err), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(err.text, "30"));
-	range = (struct stoup_range){0, -5};
+	range = (struct stoup_range){.to_ns = -5};
 	ck_assert_int_eq(stoup_scan(st, &series, &range, &cur, &err), -EINVAL);
+	range = (struct stoup_range){.flags = 0x80};
+	ck_assert_int_eq(stoup_scan(st, &series, &range, &cur, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "0x80"));
 	series.id = 99;
 	ck_assert_int_eq(stoup_scan(st, &series, NULL, &cur, &err), -ENOENT);
 	ck_assert_ptr_null(cur);

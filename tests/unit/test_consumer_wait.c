@@ -502,6 +502,33 @@ START_TEST(a_spinning_wait_is_granted_and_times_out_without_sleeping)
 }
 END_TEST
 
+START_TEST(a_blocking_wait_sleeps_at_once_however_long_it_might_spin)
+{
+	struct stoup_options opt;
+	struct stoup_page *page;
+	uint32_t sleeps = 0;
+
+	begin(5000000000);
+	stoup_options_init(&opt);
+	opt.wait = STOUP_WAIT_BLOCK;
+	opt.spin_ns = 1000000000000;
+	stoup_cursor_close(cur);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	st = fake_attach("p", &opt);
+	page = fake.peers[1].page.base;
+	cur = fake_scan(st, "A/x", 0, 0);
+	act(1, FAKE_NEVER, 0, 0);
+	st->opt.timeout_ns = 5000000000;
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	st->opt.timeout_ns = 100000000;
+	ck_assert_int_eq(stoup_next(cur, &span), -ETIMEDOUT);
+	for (uint32_t s = 0; s < 64; s++)
+		sleeps += atomic_load(&page->slots[s].state) == STOUP_SLOT_SLEEP;
+	ck_assert_uint_eq(sleeps, 1);
+	end();
+}
+END_TEST
+
 START_TEST(a_forked_child_is_told_to_attach_anew_and_disturbs_nothing)
 {
 	struct stoup_lease lease;
@@ -628,6 +655,7 @@ int main(void)
 	tcase_add_test(
 		daemon, a_silent_daemon_whose_process_is_gone_is_dead_where_processes_can_be_seen);
 	tcase_add_test(daemon, a_spinning_wait_is_granted_and_times_out_without_sleeping);
+	tcase_add_test(daemon, a_blocking_wait_sleeps_at_once_however_long_it_might_spin);
 	tcase_add_test(daemon, a_forked_child_is_told_to_attach_anew_and_disturbs_nothing);
 	tcase_add_test(thread, threads_share_an_attachment_while_blocks_come_and_go);
 	suite_add_tcase(suite, error);

@@ -303,6 +303,44 @@ START_TEST(the_inline_path_does_the_same_on_the_callers_thread)
 }
 END_TEST
 
+START_TEST(who_is_awake_is_not_rung_for_and_who_sleeps_is_at_the_end_of_a_queue)
+{
+	uint8_t *dst = malloc(2 * RAW_LEN);
+	struct stoup_decode_result results[4];
+	struct pollfd pfd = {.events = POLLIN};
+	pool_make(1, 4, 0);
+	pfd.fd = stoup_decode_poll_fd(pool);
+	for (int round = 0; round < 20; round++) {
+		size_t cnt = 0;
+		stoup_decode_awake(pool);
+		for (uint32_t i = 0; i < 2; i++) {
+			struct stoup_decode_job job = job_of(i, i, dst + i * RAW_LEN);
+			ck_assert_int_eq(stoup_decode_submit(pool, &job), 0);
+		}
+		while (cnt < 2) {
+			while (!stoup_decode_ready(pool))
+				sched_yield();
+			ck_assert_int_eq(poll(&pfd, 1, 0), 0);
+			cnt += stoup_decode_reap(pool, results, 1);
+		}
+		ck_assert_uint_eq(cnt, 2);
+		/* Results that came before are told of, not rung for. */
+		struct stoup_decode_job job = job_of(0, 7, dst);
+		ck_assert_int_eq(stoup_decode_submit(pool, &job), 0);
+		while (!stoup_decode_ready(pool))
+			sched_yield();
+		ck_assert_int_eq(stoup_decode_sleep(pool, 3), 1);
+		ck_assert_int_eq(poll(&pfd, 1, 0), 0);
+		ck_assert_uint_eq(stoup_decode_reap(pool, results, 4), 1);
+		/* Fewer than a batch, and no more to come: rung for all the same. */
+		ck_assert_int_eq(stoup_decode_sleep(pool, 3), 0);
+		ck_assert_int_eq(stoup_decode_submit(pool, &job), 0);
+		ck_assert_uint_eq(reap_one().cookie, 7);
+	}
+	free(dst);
+}
+END_TEST
+
 START_TEST(a_full_pool_refuses_until_results_are_reaped)
 {
 	uint8_t *dst = malloc(4 * RAW_LEN);
@@ -505,6 +543,7 @@ int main(void)
 	tcase_add_test(tcase, errors_say_what_kind_of_damage_it_is);
 	tcase_add_test(tcase, an_uncompressed_block_in_its_place_is_only_checked);
 	tcase_add_test(tcase, the_inline_path_does_the_same_on_the_callers_thread);
+	tcase_add_test(tcase, who_is_awake_is_not_rung_for_and_who_sleeps_is_at_the_end_of_a_queue);
 	tcase_add_test(tcase, a_full_pool_refuses_until_results_are_reaped);
 	tcase_add_test(tcase, demand_jobs_are_taken_before_read_ahead_and_each_in_order);
 	tcase_add_test(tcase, the_poll_descriptor_is_readable_exactly_while_results_wait);
