@@ -140,7 +140,7 @@ static void run(struct row *row, const struct miss *miss)
 
 void bench_b5_miss(void)
 {
-	static const char *const spin_options[] = {"--spin", NULL};
+	static const char *const spin_options[] = {"--spin", "1s", NULL};
 	static const struct miss asleep = {"both asleep", STOUP_WAIT_SLEEP, REST_US, NULL};
 	static const struct miss half = {
 		"consumer spinning, daemon asleep", STOUP_WAIT_SPIN, REST_US, NULL};
