@@ -398,7 +398,7 @@ static uint32_t raw_plane_cnt(const uint8_t *ops, const uint8_t *widths, uint32_
 		at += (op & 0x04 ? 2 : 0) + widths[i] * (uint32_t)__builtin_popcount(op & 0x38);
 		kinds = fx_number(&at, (widths[i] + 3u) / 4);
 		for (uint32_t p = 0; p < widths[i]; p++) {
-			cnt += kinds >> (2 * p) & 1;
+			cnt += (uint32_t)(kinds >> (2 * p) & 1);
 			at += !(kinds >> (2 * p) & 1);
 		}
 	}
