@@ -40,6 +40,8 @@
 /* Rows that are written word by word before the next ones: what the first-level cache holds. */
 #define BATCH_LEN 8192u
 
+typedef double unaligned_double __attribute__((aligned(1), may_alias));
+
 /* ---- planes to words ------------------------------------------------------------------------- */
 
 INLINE __m256i plane(const struct stoup_fields_word *word, int i, uint64_t first)
@@ -161,7 +163,8 @@ INLINE __m128i ref_pair(const uint8_t *at, size_t stride)
 {
 	__m128i low = _mm_loadl_epi64((const void *)at);
 
-	return _mm_castpd_si128(_mm_loadh_pd(_mm_castsi128_pd(low), (const void *)(at + stride)));
+	return _mm_castpd_si128((__m128d){
+		_mm_castsi128_pd(low)[0], *(const unaligned_double *)(const void *)(at + stride)});
 }
 
 /* Add what the rows hold already in the reference column. */
@@ -231,6 +234,12 @@ INLINE void nulls_put(__m256i s[REGS], const __m256i nulls[REGS], uint64_t null)
 
 /* ---- words to rows --------------------------------------------------------------------------- */
 
+/* The upper half of a register. The intrinsic for it claims an aligned address. */
+INLINE void store_upper(uint8_t *at, __m128i pair)
+{
+	*(unaligned_double *)(void *)at = _mm_castsi128_pd(pair)[1];
+}
+
 /* Eight bytes per record, also of a shorter word: what follows in the row is written after it. */
 INLINE void store(const __m256i s[REGS], uint8_t *at, size_t stride)
 {
@@ -240,9 +249,9 @@ INLINE void store(const __m256i s[REGS], uint8_t *at, size_t stride)
 		__m128i high = _mm256_extracti128_si256(s[k], 1);
 
 		_mm_storel_epi64((void *)at, low);
-		_mm_storeh_pd((void *)(at + stride), _mm_castsi128_pd(low));
+		store_upper(at + stride, low);
 		_mm_storel_epi64((void *)(at + HALF * stride), high);
-		_mm_storeh_pd((void *)(at + (HALF + 1) * stride), _mm_castsi128_pd(high));
+		store_upper(at + (HALF + 1) * stride, high);
 	}
 }
 
