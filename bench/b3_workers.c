@@ -17,8 +17,9 @@
 
 #define SERIES   "BENCH/ONE/mbo"
 #define POOL_MIN (8u << 20)
-#define STAGGER_US                                                                                 \
-	400000u /* from the first start to the last: less than one scan, so that all overlap */
+#define STAGGER_NUM                                                                                \
+	2u /* from the first start to the last: two fifths of a lone cold scan, so that all overlap */
+#define STAGGER_DEN 5u
 #define FURTHER_CNT 41u /* further workers, one after the other */
 #define WINDOW_LOG  21  /* of zstd: what its level 3 takes for large inputs */
 
@@ -146,7 +147,8 @@ static void run_private(const char *label, const char *mode, const char *path, u
 	report(label, &crowd, NULL);
 }
 
-static void run_pool(const char *label, uint32_t cnt, uint64_t pool_len, uint32_t apart_us)
+/* Returns the time of the whole. */
+static uint64_t run_pool(const char *label, uint32_t cnt, uint64_t pool_len, uint32_t apart_us)
 {
 	struct pool pool;
 	struct bench_crowd crowd = {
@@ -159,6 +161,7 @@ static void run_pool(const char *label, uint32_t cnt, uint64_t pool_len, uint32_
 	check_result(&crowd);
 	report(label, &crowd, &pool);
 	bench_daemon_stop(&pool.daemon);
+	return crowd.wall_ns;
 }
 
 /* A pool that others have filled, and one more worker at a time: exec to first record. */
@@ -186,13 +189,15 @@ void bench_b3_workers(void)
 	static const uint32_t counts[] = {1, 2, 4, 8, 16, 32, 64};
 	static const uint32_t staggered[] = {2, 8, 32};
 	size_t count_cnt = bench_settings.quick ? 2 : sizeof(counts) / sizeof(counts[0]);
-	uint64_t pool_len, fits;
+	uint64_t pool_len, fits, wall_ns, lone_us = 0;
 
 	make_data();
 	pool_len = raw_len + (raw_len >> 4) + (32u << 20);
 	fits = bench_memory_free() * 7 / 10 / (raw_len + (16u << 20));
 	for (size_t i = 0; i < count_cnt; i++) {
-		run_pool("stoup, pool holds all", counts[i], pool_len, 0);
+		wall_ns = run_pool("stoup, pool holds all", counts[i], pool_len, 0);
+		if (counts[i] == 1)
+			lone_us = wall_ns / 1000;
 		run_private("mmap of the raw file", "mmap", raw, counts[i]);
 		run_private("private zstd -3, streaming", "stream", packed, counts[i]);
 		if (counts[i] <= fits)
@@ -201,7 +206,8 @@ void bench_b3_workers(void)
 	for (size_t i = 0;
 		i < (bench_settings.quick ? 1 : sizeof(staggered) / sizeof(staggered[0])); i++)
 		run_pool("stoup, pool of a quarter, staggered", staggered[i],
-			raw_len / 4 < POOL_MIN ? POOL_MIN : raw_len / 4, STAGGER_US / staggered[i]);
+			raw_len / 4 < POOL_MIN ? POOL_MIN : raw_len / 4,
+			(uint32_t)(lone_us * STAGGER_NUM / STAGGER_DEN / staggered[i]));
 	run_further(pool_len);
 	bench_note("B3",
 		"%.3g M simulated orders, %.3g MiB decoded, %llu blocks. One run of each size: memory and "
