@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loops.c - the one copy of each loop. */
+/* loops.c - the one copy of each loop.
+ *
+ * Seen in the code that gcc 12 -O2 makes of them: the loop over orders is six instructions a record (load of
+ * the size, multiplication with the price out of memory, add 56 to the pointer, add, compare, jump), that over
+ * trades the same with 48, that over keys nine (the check of the order is a setle and an addition, no jump).
+ * Backward differs in the sign of the step alone. Nothing of the library is in them: a span is a pointer and a
+ * count, so that the loop over the pool is the loop over an array.
+ */
 #include "bench/loops.h"
 
 /* The state lives in registers while a loop runs: a local copy, written back at the end. */
