@@ -18,14 +18,18 @@
 static struct steps_peer peers[PEER_CAP];
 static uint64_t ticket; /* of the last copy that was made for a child */
 
+/* Open descriptors, but for pipes: the fuzzer itself opens some when it first names a function. */
 static int fd_cnt_now(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	char target[16] = "";
 	int cnt = 0;
 
 	MUST(dir != NULL);
-	while (readdir(dir))
-		cnt++;
+	while ((entry = readdir(dir)) != NULL)
+		cnt += readlinkat(dirfd(dir), entry->d_name, target, sizeof(target)) < 5 ||
+		       memcmp(target, "pipe:", 5) != 0;
 	closedir(dir);
 	return cnt;
 }
