@@ -53,8 +53,9 @@ MAY_FAIL = {
         "a_direct_read_is_widened_and_its_unaligned_rest_is_buffered"]),
 }
 # System tests: those that are run, and why others are not. An ability is looked up, words are words.
-SYSTEM = ["backings", "cat_range", "fork_copies", "hostile", "hostile_socket", "large_request", "limits",
-          "messages", "odd_consumers", "pipes", "rescan", "rescan_places", "small_pool", "takeover", "write_fault"]
+SYSTEM = ["backings", "backward", "cat_range", "codecs", "direct", "fork_copies", "hostile", "hostile_socket",
+          "large_request", "limits", "messages", "odd_consumers", "pipes", "rescan", "rescan_places", "small_pool",
+          "takeover", "waits", "write_fault"]
 SYSTEM_NEEDS = {
     "share": "own_start", "death": "own_start", "damage": "own_start", "monitor": "own_start",
     "namespaces": "own_start", "removed_name": "own_start", "read_faults": "own_start", "small_machine": "own_start",
@@ -65,9 +66,13 @@ SYSTEM_NOT = {
     "memory": "it measures memory, and would measure the emulator's",
     "no_io_uring": "it needs seccomp inside of the emulation; the scan above had no io_uring",
     "rescan_store": "it needs seccomp inside of the emulation",
+    "cut_off": "it needs seccomp inside of the emulation",
+    "quiet": "it counts system calls, and would count the emulator's",
+    "read_ahead": "it counts read-ahead by programs that nothing delays; on a loaded machine it fails as well",
     "hostile_user": "it asks the kernel for refusals that the emulator gives in its place",
     "crash_hooks": "it needs a build with hooks", "crash_writers": "it needs a build with hooks",
     "full_disk": "about files alone", "system_user": "about files and users alone",
+    "bench_codec": "about measurements", "bench_command": "about measurements", "bench_suite": "about measurements",
     "csv_files": "it needs real data", "real_files": "it needs real data",
     "man_pages": "about texts", "source_rules": "about texts",
 }
