@@ -5,6 +5,7 @@
  * stored bytes, where a volume has it in its index; it is not counted.
  */
 #include "bench/codec_contender.h"
+#include "codec/fields.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -79,25 +80,6 @@ void codec_runner_destroy(struct codec_runner *runner)
 
 /* ---- byte shuffle ---------------------------------------------------------------------------- */
 
-static void swap_step(uint64_t *a, uint64_t *b, unsigned shift, uint64_t mask)
-{
-	uint64_t diff = (*a >> shift ^ *b) & mask;
-
-	*b ^= diff;
-	*a ^= diff << shift;
-}
-
-/* An 8 x 8 matrix of bytes. */
-static void transpose(uint64_t m[8])
-{
-	for (int i = 0; i < 4; i++)
-		swap_step(&m[i], &m[i + 4], 32, 0x00000000ffffffffULL);
-	for (int i = 0; i < 8; i += 1 + 2 * (i % 4 == 1))
-		swap_step(&m[i], &m[i + 2], 16, 0x0000ffff0000ffffULL);
-	for (int i = 0; i < 8; i += 2)
-		swap_step(&m[i], &m[i + 1], 8, 0x00ff00ff00ff00ffULL);
-}
-
 /* Transpose a matrix of `rows` x `columns` bytes. */
 static void shuffle(const uint8_t *src, size_t rows, size_t columns, uint8_t *dst)
 {
@@ -108,7 +90,7 @@ static void shuffle(const uint8_t *src, size_t rows, size_t columns, uint8_t *ds
 		for (c = 0; c + 8 <= columns; c += 8) {
 			for (i = 0; i < 8; i++)
 				memcpy(&m[i], src + (r + i) * columns + c, 8);
-			transpose(m);
+			stoup_fields_transpose(m);
 			for (i = 0; i < 8; i++)
 				memcpy(dst + (c + i) * rows + r, &m[i], 8);
 		}

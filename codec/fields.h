@@ -120,6 +120,26 @@ int stoup_fields_decode(uint32_t codec, const uint8_t *src, size_t src_len, uint
 
 /* ---- encoding -------------------------------------------------------------------------------- */
 
+/* Exchange bits of two words of a matrix of bytes: one step of its transposition. */
+static inline void stoup_fields_swap(uint64_t *a, uint64_t *b, unsigned shift, uint64_t mask)
+{
+	uint64_t diff = (*a >> shift ^ *b) & mask;
+
+	*b ^= diff;
+	*a ^= diff << shift;
+}
+
+/* Eight values to eight bytes of each of eight planes. */
+static inline void stoup_fields_transpose(uint64_t m[8])
+{
+	for (int i = 0; i < 4; i++)
+		stoup_fields_swap(&m[i], &m[i + 4], 32, 0x00000000ffffffffULL);
+	for (int i = 0; i < 8; i += 1 + 2 * (i % 4 == 1))
+		stoup_fields_swap(&m[i], &m[i + 2], 16, 0x0000ffff0000ffffULL);
+	for (int i = 0; i < 8; i += 2)
+		stoup_fields_swap(&m[i], &m[i + 1], 8, 0x00ff00ff00ff00ffULL);
+}
+
 /* One column of a record as an encoder sees it. */
 struct stoup_fields_plan {
 	uint64_t null_bits;

@@ -159,26 +159,6 @@ static uint64_t column_encode(struct stoup_fields_encoder *encoder, uint32_t idx
 
 /* ---- planes ---------------------------------------------------------------------------------- */
 
-/* Exchange bits of two words of a matrix of bytes: one step of its transposition. */
-static void swap_step(uint64_t *a, uint64_t *b, unsigned shift, uint64_t mask)
-{
-	uint64_t diff = (*a >> shift ^ *b) & mask;
-
-	*b ^= diff;
-	*a ^= diff << shift;
-}
-
-/* Eight values to eight bytes of each of eight planes. */
-static void transpose(uint64_t m[8])
-{
-	for (int i = 0; i < 4; i++)
-		swap_step(&m[i], &m[i + 4], 32, 0x00000000ffffffffULL);
-	for (int i = 0; i < 8; i += 1 + 2 * (i % 4 == 1))
-		swap_step(&m[i], &m[i + 2], 16, 0x0000ffff0000ffffULL);
-	for (int i = 0; i < 8; i += 2)
-		swap_step(&m[i], &m[i + 1], 8, 0x00ff00ff00ff00ffULL);
-}
-
 /* Bytes from plane to plane: whole eights, so that they may be written without a look at the
  * end. */
 static size_t plane_pitch(uint32_t cnt)
@@ -208,7 +188,7 @@ static void split(struct stoup_fields_encoder *encoder, const struct stoup_field
 	}
 	for (uint32_t i = 0; varying && i < cnt; i += 8) {
 		memcpy(m, encoder->residuals + i, sizeof(m));
-		transpose(m);
+		stoup_fields_transpose(m);
 		for (uint32_t p = 0; p < column->width; p++) {
 			if (varying >> (8 * p) & 0xff)
 				memcpy(plane_at(encoder, column->off + p, cnt) + i, &m[p], 8);

@@ -17,6 +17,7 @@
 #include <time.h>
 #include "consumer/client.h"
 #include "consumer/direct.h"
+#include "shm/clock.h"
 #include "shm/lease.h"
 
 #ifndef STOUP_VERSION
@@ -31,10 +32,7 @@
 
 uint64_t stoup_client_now(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+	return stoup_clock_ns();
 }
 
 int stoup_client_errno(struct stoup_error *err, const char *what)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_bench.c - `stoup bench STORE|POOL`: the main questions, asked of one's own store and machine. */
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -45,22 +44,8 @@ static const struct option options[] = {
 
 static int limit_option(const char *text, uint64_t *ret)
 {
-	static const char suffixes[] = "KMG";
-	const char *suffix = NULL;
-	unsigned long long value;
-	char *end;
-
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (*end)
-		suffix = strchr(suffixes, toupper((unsigned char)*end));
-	if (suffix && value <= LIMIT_MAX)
-		value <<= 10 * (suffix - suffixes + 1);
-	if (!errno && isdigit((unsigned char)text[0]) && (!*end || (suffix && !end[1])) &&
-		value >= LIMIT_MIN && value <= LIMIT_MAX) {
-		*ret = value;
+	if (stoup_size_parse(text, ret) == 0 && *ret >= LIMIT_MIN && *ret <= LIMIT_MAX)
 		return 0;
-	}
 	fprintf(stderr, "stoup bench: --limit %s: 1M to 64G is wanted, such as 256M\n", text);
 	return -EINVAL;
 }

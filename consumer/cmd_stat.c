@@ -13,24 +13,17 @@
 #include <time.h>
 #include "consumer/tool_pool.h"
 #include "consumer/tools.h"
+#include "shm/clock.h"
 #include "shm/control.h"
 #include "shm/format.h"
 #include "shm/json.h"
 
 #define SILENT_NS UINT64_C(3000000000) /* the heartbeat comes at least once a second */
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* Age of a CLOCK_MONOTONIC moment; 0 for one that is not known or lies ahead. */
 static uint64_t age_ns(uint64_t then)
 {
-	uint64_t now = now_ns();
+	uint64_t now = stoup_clock_ns();
 
 	return then == 0 || then > now ? 0 : now - then;
 }

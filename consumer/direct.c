@@ -38,9 +38,12 @@ static int is_plain(const struct stoup_catalog_block *block)
 
 static const char *codec_text(const struct stoup_catalog_block *block)
 {
-	static const char *const names[] = {"a field transform", "lz4", "zstd"};
+	static const char *const names[][2] = {{"none", "a field transform"},
+		{"lz4", "a field transform and lz4"}, {"zstd", "a field transform and zstd"}};
 
-	return block->codec < sizeof(names) / sizeof(names[0]) ? names[block->codec] : "unknown";
+	if (block->codec >= sizeof(names) / sizeof(names[0]) || block->transform > 1)
+		return "unknown";
+	return names[block->codec][block->transform];
 }
 
 /* The end of the path, which tells more than its beginning. */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "consumer/tools.h"
+#include "shm/clock.h"
 
 #define FIRST_CNT  3u /* daemons, each scanned once */
 #define ATTACH_CNT 21u
@@ -20,14 +21,6 @@
 #define WARM_MIN   5u
 #define POOL_SLACK (32u << 20)
 #define SAMPLE_CAP 256u
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int cmp_u64(const void *a, const void *b)
 {
@@ -94,7 +87,7 @@ static int pass_run(struct pass *pass, struct stoup_error *err)
 {
 	struct stoup_cursor *cur;
 	struct stoup_span span;
-	uint64_t began = now_ns();
+	uint64_t began = stoup_clock_ns();
 	int rc = stoup_scan(pass->st, pass->series, NULL, &cur, err);
 
 	if (rc < 0)
@@ -115,7 +108,7 @@ static int pass_run(struct pass *pass, struct stoup_error *err)
 	if (rc < 0)
 		stoup_error_set(err, rc, "%s", stoup_cursor_error(cur)->text);
 	stoup_cursor_close(cur);
-	pass->ns = now_ns() - began;
+	pass->ns = stoup_clock_ns() - began;
 	return rc < 0 ? rc : 0;
 }
 
@@ -197,11 +190,11 @@ static int measure_attach(struct stoup_bench *b, struct stoup_error *err)
 	uint64_t samples[ATTACH_CNT];
 
 	for (uint32_t i = 0; i < ATTACH_CNT; i++) {
-		uint64_t began = now_ns();
+		uint64_t began = stoup_clock_ns();
 		struct stoup *st;
 		int rc = stoup_attach(pool_of(b), NULL, &st, err);
 
-		samples[i] = now_ns() - began;
+		samples[i] = stoup_clock_ns() - began;
 		if (rc < 0)
 			return rc;
 		stoup_detach(st);
@@ -269,11 +262,11 @@ struct samples {
 static int warm_pair(
 	struct stoup_bench *b, struct pass *pass, struct samples *s, struct stoup_error *err)
 {
-	uint64_t began = now_ns(), sum = sum_words(b->copy_base, b->len);
+	uint64_t began = stoup_clock_ns(), sum = sum_words(b->copy_base, b->len);
 	uint32_t i = s->pair_cnt;
 	int rc;
 
-	s->array[i] = now_ns() - began;
+	s->array[i] = stoup_clock_ns() - began;
 	rc = pass_run(pass, err);
 	if (rc < 0)
 		return rc;
@@ -290,17 +283,17 @@ static int warm_pair(
 static int warm_all(
 	struct stoup_bench *b, struct pass *pass, struct samples *s, struct stoup_error *err)
 {
-	uint64_t until = now_ns() + WARM_NS;
+	uint64_t until = stoup_clock_ns() + WARM_NS;
 	int rc = 0;
 
 	pass->action = ACTION_SUM;
 	while (rc == 0 && s->pair_cnt < STOUP_BENCH_PAIR_CAP &&
-		(s->pair_cnt < WARM_MIN || now_ns() < until))
+		(s->pair_cnt < WARM_MIN || stoup_clock_ns() < until))
 		rc = warm_pair(b, pass, s, err);
-	until = now_ns() + WARM_NS / 3;
+	until = stoup_clock_ns() + WARM_NS / 3;
 	pass->action = ACTION_COPY;
 	while (rc == 0 && s->copy_cnt < STOUP_BENCH_PAIR_CAP &&
-		(s->copy_cnt < WARM_MIN || now_ns() < until)) {
+		(s->copy_cnt < WARM_MIN || stoup_clock_ns() < until)) {
 		rc = pass_run(pass, err);
 		s->copy[s->copy_cnt++] = pass->ns;
 	}
@@ -356,12 +349,16 @@ static int measure_misses(struct stoup_bench *b, struct stoup_error *err)
 	if (rc < 0)
 		return rc;
 	rc = stoup_scan(st, &series, NULL, &cur, err);
+	if (rc < 0) {
+		stoup_detach(st);
+		return rc;
+	}
 	for (uint64_t len = 0; rc >= 0 && cnt < MISS_CNT && len < b->limit;) {
 		usleep(REST_US);
 		misses = miss_cnt_of(st);
-		began = now_ns();
+		began = stoup_clock_ns();
 		rc = stoup_next(cur, &span);
-		samples[cnt] = now_ns() - began;
+		samples[cnt] = stoup_clock_ns() - began;
 		if (rc <= 0)
 			break;
 		cnt += miss_cnt_of(st) > misses;

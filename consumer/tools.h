@@ -22,6 +22,9 @@ struct stoup_error;
 int stoup_private_decode(const char *store_path, const char *series, uint64_t limit,
 	uint64_t *ret_len, uint64_t *ret_ns, struct stoup_error *err);
 
+/* Likewise: "64M", "4G" to bytes. 0, -EINVAL, -ERANGE. */
+int stoup_size_parse(const char *text, uint64_t *ret_len);
+
 /* Likewise: the decoded length of all that a store holds. 0, or a negative errno with text. */
 int stoup_store_decoded_len(const char *store_path, uint64_t *ret_len, struct stoup_error *err);
 

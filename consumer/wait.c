@@ -28,15 +28,6 @@
 #define LOOK_NS       UINT64_C(1000000) /* of a spinning waiter at the daemon's health */
 #define SLOT_RETRY_NS 200000            /* more than 64 threads wait: try again that late */
 
-static inline void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 void stoup_wait_ring(struct stoup_session *ses)
 {
 	const uint64_t one = 1;
@@ -162,7 +153,7 @@ static int spin(struct stoup_session *ses, const struct stoup_slot *slot, uint64
 		for (uint32_t i = 0; i < SPIN_CNT; i++) {
 			if (is_done(slot))
 				return 1;
-			pause_cpu();
+			stoup_cpu_relax();
 		}
 		now = stoup_client_now();
 		if (now < look_ns)

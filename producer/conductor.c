@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include "shm/futex.h"
 #include "shm/lease.h"
 
 #define EVENT_CAP    64
@@ -137,15 +138,6 @@ static void sleep_turn(struct stoup_daemon *d)
 	events(d, event, cnt);
 }
 
-static inline void pause_cpu(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
-
 /* Nothing moved: poll until --spin has passed since something did. `asleep` stays down, so that who asks makes no
  * system call. 1 = there is something. Releases are not looked at: a starving conductor sleeps. */
 static int spin(struct stoup_daemon *d)
@@ -161,7 +153,7 @@ static int spin(struct stoup_daemon *d)
 			if (stoup_requests_pending(d) || stoup_reader_ready(d->reader) > 0 ||
 				stoup_decode_ready(d->decode))
 				return 1;
-			pause_cpu();
+			stoup_cpu_relax();
 		}
 		d->now_ns = stoup_now_ns();
 		if (d->now_ns - poll_ns < SPIN_POLL_NS)

@@ -25,17 +25,11 @@
 
 #include "codec/block.h"
 #include "codec/volume.h"
+#include "shm/clock.h"
+#include "shm/futex.h"
 
 #define SCRATCH_ALIGN 64u
 #define LINE_PAIR     128u /* workers write their own counters only: no line is shared */
-
-#if defined(__x86_64__) || defined(__i386__)
-#define CPU_RELAX() __builtin_ia32_pause()
-#elif defined(__aarch64__)
-#define CPU_RELAX() __asm__ __volatile__("yield")
-#else
-#define CPU_RELAX() ((void)0)
-#endif
 
 /* Who decodes: a worker, or the conductor on its inline path. Counters are written by that one
  * thread and read by anyone: relaxed, each is a number of its own. */
@@ -79,13 +73,6 @@ struct stoup_decode {
 	_Atomic uint32_t result_hint;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* ---- one job --------------------------------------------------------------------------------- */
 
 static enum stoup_decode_detail detail_of(int rc)
@@ -124,7 +111,7 @@ static void count(_Atomic uint64_t *counter, uint64_t add)
 static void job_run(struct decoder *decoder, const struct stoup_decode_job *job,
 	struct stoup_decode_result *ret)
 {
-	uint64_t begin_ns = now_ns();
+	uint64_t begin_ns = stoup_clock_ns();
 	ret->cookie = job->cookie;
 	ret->found_hash = stoup_vol_hash(job->src, job->src_len);
 	if (ret->found_hash != job->stored_hash) {
@@ -134,7 +121,7 @@ static void job_run(struct decoder *decoder, const struct stoup_decode_job *job,
 		ret->result = job_decode(job, decoder->scratch);
 		ret->detail = detail_of(ret->result);
 	}
-	ret->busy_ns = now_ns() - begin_ns;
+	ret->busy_ns = stoup_clock_ns() - begin_ns;
 	count(&decoder->jobs, 1);
 	count(&decoder->bytes_in, job->src_len);
 	count(&decoder->busy_ns, ret->busy_ns);
@@ -205,14 +192,14 @@ static void result_push(struct stoup_decode *pool, const struct stoup_decode_res
 /* Look for work without the mutex for a while. 1: there seems to be some. */
 static int spin(struct stoup_decode *pool)
 {
-	uint64_t end_ns = now_ns() + pool->spin_ns;
+	uint64_t end_ns = stoup_clock_ns() + pool->spin_ns;
 	do {
 		for (int i = 0; i < 32; i++) {
 			if (atomic_load_explicit(&pool->queued_hint, memory_order_relaxed) > 0)
 				return 1;
-			CPU_RELAX();
+			stoup_cpu_relax();
 		}
-	} while (now_ns() < end_ns);
+	} while (stoup_clock_ns() < end_ns);
 	return 0;
 }
 

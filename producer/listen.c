@@ -96,13 +96,13 @@ static int name_ours(const struct stoup_daemon *d)
 	return st.st_dev == d->sock_dev && st.st_ino == d->sock_ino;
 }
 
-static void said_once(struct stoup_daemon *d, int code, const char *why)
+/* It is tried again every second: what is in the way is all there is to mend. */
+static void said_once(struct stoup_daemon *d, int code, const char *why, const char *mend)
 {
 	if (!d->sock_lost)
 		stoup_log_error(d, code,
-			"%s was removed, so that nobody can attach (who is attached goes on): %s; mend: keep its "
-			"directory (loginctl enable-linger USER), then restart the daemon",
-			d->sock_path, why);
+			"%s was removed, so that nobody can attach (who is attached goes on): %s; mend: %s",
+			d->sock_path, why, mend);
 	d->sock_lost = 1;
 }
 
@@ -118,7 +118,7 @@ void stoup_listen_tick(struct stoup_daemon *d)
 	if (ours == 1)
 		return;
 	if (ours == 0) {
-		said_once(d, -EEXIST, "another socket has the name");
+		said_once(d, -EEXIST, "another file has the name", "remove that one");
 		return;
 	}
 	if (ours == -ENOENT && stoup_listen(d, &err) == 0) {
@@ -135,7 +135,8 @@ void stoup_listen_tick(struct stoup_daemon *d)
 		close(d->listen_fd);
 	}
 	d->listen_fd = old;
-	said_once(d, ours, err.text[0] ? err.text : strerror(-ours));
+	said_once(d, ours, err.text[0] ? err.text : strerror(-ours),
+		"make its directory again (loginctl enable-linger USER keeps it)");
 }
 
 void stoup_listen_fini(struct stoup_daemon *d)

@@ -9,11 +9,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "codec/block.h"
 #include "producer/cmd.h"
 #include "producer/store.h"
 #include "producer/volume_file.h"
+#include "shm/clock.h"
 
 struct decoding {
 	const char *name;
@@ -21,14 +21,6 @@ struct decoding {
 	uint8_t *stored, *raw;
 	void *scratch;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 static int block_decode(struct decoding *d, const struct stoup_store_volume *volume,
 	uint32_t block_idx, struct stoup_error *err)
@@ -98,10 +90,10 @@ int stoup_private_decode(const char *store_path, const char *series, uint64_t li
 	}
 	stoup_block_scratch_init(d.scratch);
 	rc = all_decode(&d, store, err); /* the first pass touches buffers and page cache */
-	began = now_ns();
+	began = stoup_clock_ns();
 	if (rc == 0)
 		rc = all_decode(&d, store, err);
-	ns = now_ns() - began;
+	ns = stoup_clock_ns() - began;
 	if (rc == 0 && d.raw_len == 0)
 		rc = stoup_error_set(err, -ENOENT, "%s holds nothing of %s", store_path, series);
 	if (rc == 0) {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "shm/clock.h"
 
 #define PATH_TEXT_CAP 100u
 #define PEER_SLOT_CNT 16u /* of the log: for what peers bring about */
@@ -19,10 +20,7 @@
 
 uint64_t stoup_now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return stoup_clock_ns();
 }
 
 static int64_t wall_ns(void)

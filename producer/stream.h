@@ -8,8 +8,9 @@
  * A use that lies a little ahead of a known position moves it, one a little behind is of the same scan
  * (one look finds uses in any order); any other use begins a new stream in place of the one that moved
  * longest ago. A request tells which way its scan goes; a use that a look finds does not, and is of the
- * stream's own way, which is up until a request says otherwise. The eviction asks for the distance to the nearest stream that is on its way to a block:
- * farms of workers that run one behind the other keep what the last of them still needs.
+ * stream's own way, which is up until a request says otherwise. The eviction asks for the distance to the
+ * nearest stream that is on its way to a block: farms of workers that run one behind the other keep what the
+ * last of them still needs.
  *
  * A guess, never a promise: a wrong one costs a load.
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* futex.h - wait on and wake a 32-bit word in shared memory (works on read-only mappings too). */
+/* futex.h - wait for a change of a word in shared memory: asleep, or spinning (works on read-only mappings too). */
 #ifndef STOUP_SHM_FUTEX_H
 #define STOUP_SHM_FUTEX_H
 
@@ -11,5 +11,15 @@ int stoup_futex_wait(const _Atomic uint32_t *word, uint32_t value, int64_t timeo
 
 /* Wake up to cnt sleepers. Returns how many, or a negative errno. */
 int stoup_futex_wake(_Atomic uint32_t *word, uint32_t cnt);
+
+/* Between two looks of a spinning loop: leaves the core's units to its other thread, and the word to its writer. */
+static inline void stoup_cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
 
 #endif

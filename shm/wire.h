@@ -11,7 +11,7 @@
  *         | <- fork + ticket ----------- |   the copy holds them from now on
  *         | -- fork of former, number -> |   the same of an earlier attachment of this process, which was
  *         | <- fork + ticket ----------- |   disconnected while it held leases
- *         | -- file ------------------> |   direct mode: the file of one volume
+ *         | -- file -------------------> |   direct mode: the file of one volume
  *         | <- file + descriptor ------- |   opened read-only, for consumers alone
  *
  *      child                            daemon

@@ -2,6 +2,7 @@
 """Read-ahead by its counts: who reads slowly never waits, it keeps to its share and stops with its cursor, and
 workers that start together cost one decoding of each block."""
 import lib_stoup as t
+import lib_wire as w
 
 WINDOW = 16  # blocks that a cursor has read ahead
 NAME = t.name_of("AAA")
@@ -10,8 +11,19 @@ BLOCKS = t.Daemon(store, "16M").stat()["volumes"][0]["blocks"]
 t.true(BLOCKS > 3 * WINDOW, f"{BLOCKS} blocks")
 
 
+def taken(daemon):
+    """The daemon has taken all that was asked before this. It answers after a turn in which it may have looked too
+    early, so that the second answer is the one that tells."""
+    for _ in range(2):
+        peer = w.Peer(daemon.pool)
+        t.equal(peer.hello(w.MONITOR)["error"], 0, "a look")
+        peer.close()
+
+
 def settled(daemon):
     """All that was asked for is there. Counts of the same moment, or they are asked again."""
+    taken(daemon)
+
     def counts():
         c = daemon.stat()["counters"]
         return c if c["loads"] + c["ahead_refused"] == c["requests"] + c["ahead_asked"] else None

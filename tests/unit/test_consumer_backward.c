@@ -5,9 +5,7 @@
  *      A/x  [10 20][20 20 30][40]     values 0 to 5, whatever the blocks
  */
 #include "consumer/cursor.h"
-#include "tests/unit/test_consumer_fake.h"
-
-#define SEEN_CAP 64
+#include "tests/unit/test_consumer_days.h"
 
 static struct fake fake;
 static struct stoup *st;
@@ -20,40 +18,12 @@ static const struct stoup_options no_ahead = {.struct_len = sizeof(struct stoup_
 
 /* ---- the forward scan reversed ---------------------------------------------------------------- */
 
-struct seen {
-	uint64_t values[SEEN_CAP], ordinals[SEEN_CAP];
-	uint32_t cnt;
-};
-
-static void collect(const char *name, int64_t from, int64_t to, uint32_t flags, struct seen *seen)
-{
-	struct stoup_cursor *own = fake_scan_flags(st, name, from, to, flags);
-	struct stoup_span s;
-	int rc;
-
-	seen->cnt = 0;
-	while ((rc = stoup_next(own, &s)) > 0) {
-		const struct pair *pairs = s.base;
-
-		ck_assert_uint_ge(s.record_cnt, 1);
-		for (uint64_t i = 0; i < s.record_cnt; i++) {
-			uint64_t at = flags & STOUP_BACKWARD ? s.record_cnt - 1 - i : i;
-
-			ck_assert_uint_lt(seen->cnt, SEEN_CAP);
-			seen->values[seen->cnt] = pairs[at].value;
-			seen->ordinals[seen->cnt++] = s.ordinal + at;
-		}
-	}
-	ck_assert_msg(rc == 0, "%d: %s", rc, stoup_cursor_error(own)->text);
-	stoup_cursor_close(own);
-}
-
 static void expect_reversed(const char *name, int64_t from, int64_t to)
 {
 	struct seen forward, backward;
 
-	collect(name, from, to, 0, &forward);
-	collect(name, from, to, STOUP_BACKWARD, &backward);
+	collect(st, name, from, to, 0, &forward);
+	collect(st, name, from, to, STOUP_BACKWARD, &backward);
 	ck_assert_msg(forward.cnt == backward.cnt, "%s [%lld, %lld): %u forward, %u backward", name,
 		(long long)from, (long long)to, forward.cnt, backward.cnt);
 	for (uint32_t i = 0; i < forward.cnt; i++) {
@@ -61,38 +31,6 @@ static void expect_reversed(const char *name, int64_t from, int64_t to)
 		ck_assert_uint_eq(forward.ordinals[i], backward.ordinals[forward.cnt - 1 - i]);
 	}
 }
-
-/* Ties inside a segment, across segments and across volumes; small series that share blocks; an order that
- * was kept; the later volume ingested first. */
-static const struct fake_series late[] = {
-	{.name = "A/x",
-		.schema = "pair",
-		.segment_cnt = 2,
-		.segments = {{0, 2, {40, 50}}, {1, 2, {60, 60}}}},
-	{.name = "K/x",
-		.schema = "pair",
-		.flags = STOUP_CATALOG_KEEP_ORDER,
-		.segment_cnt = 2,
-		.segments = {{2, 6, {40, 43, 41, 44, 42, 45}}, {1, 3, {45, 60, 50}}}},
-	{.name = "S/2", .schema = "pair", .segment_cnt = 1, .segments = {{0, 1, {55}}}},
-};
-static const struct fake_series early[] = {
-	{.name = "A/x",
-		.schema = "pair",
-		.segment_cnt = 4,
-		.segments = {{0, 2, {10, 20}}, {1, 3, {20, 20, 30}}, {2, 1, {40}},
-			{3, 2, {40, 40}}}},
-	{.name = "K/x",
-		.schema = "pair",
-		.flags = STOUP_CATALOG_KEEP_ORDER,
-		.segment_cnt = 1,
-		.segments = {{0, 6, {10, 30, 20, 40, 35, 40}}}},
-	{.name = "S/1",
-		.schema = "pair",
-		.segment_cnt = 2,
-		.segments = {{0, 3, {11, 12, 13}}, {1, 2, {14, 15}}}},
-	{.name = "S/2", .schema = "pair", .segment_cnt = 1, .segments = {{1, 2, {50, 51}}}},
-};
 
 static void every_range(const struct stoup_options *opt)
 {

@@ -6,9 +6,7 @@
  */
 #include "consumer/cursor.h"
 #include "consumer/direct.h"
-#include "tests/unit/test_consumer_fake.h"
-
-#define SEEN_CAP 64
+#include "tests/unit/test_consumer_days.h"
 
 static struct fake fake;
 static struct stoup *st;
@@ -113,58 +111,6 @@ START_TEST(a_gap_in_the_file_ends_a_span_in_both_directions)
 }
 END_TEST
 
-struct seen {
-	uint64_t values[SEEN_CAP], ordinals[SEEN_CAP];
-	uint32_t cnt;
-};
-
-static void collect(const char *name, int64_t from, int64_t to, uint32_t flags, struct seen *seen)
-{
-	struct stoup_cursor *own = fake_scan_flags(st, name, from, to, flags);
-	struct stoup_span s;
-	int rc;
-
-	seen->cnt = 0;
-	while ((rc = stoup_next(own, &s)) > 0)
-		for (uint64_t i = 0; i < s.record_cnt; i++) {
-			uint64_t at = flags & STOUP_BACKWARD ? s.record_cnt - 1 - i : i;
-
-			ck_assert_uint_lt(seen->cnt, SEEN_CAP);
-			seen->values[seen->cnt] = ((const struct pair *)s.base)[at].value;
-			seen->ordinals[seen->cnt++] = s.ordinal + at;
-		}
-	ck_assert_msg(rc == 0, "%d: %s", rc, stoup_cursor_error(own)->text);
-	stoup_cursor_close(own);
-}
-
-static const struct fake_series late[] = {
-	{.name = "A/x",
-		.schema = "pair",
-		.segment_cnt = 2,
-		.segments = {{0, 2, {40, 50}}, {1, 2, {60, 60}}}},
-	{.name = "K/x",
-		.schema = "pair",
-		.flags = STOUP_CATALOG_KEEP_ORDER,
-		.segment_cnt = 2,
-		.segments = {{2, 6, {40, 43, 41, 44, 42, 45}}, {1, 3, {45, 60, 50}}}},
-};
-static const struct fake_series early[] = {
-	{.name = "A/x",
-		.schema = "pair",
-		.segment_cnt = 4,
-		.segments = {{0, 2, {10, 20}}, {1, 3, {20, 20, 30}}, {2, 1, {40}},
-			{3, 2, {40, 40}}}},
-	{.name = "K/x",
-		.schema = "pair",
-		.flags = STOUP_CATALOG_KEEP_ORDER,
-		.segment_cnt = 1,
-		.segments = {{0, 6, {10, 30, 20, 40, 35, 40}}}},
-	{.name = "S/1",
-		.schema = "pair",
-		.segment_cnt = 2,
-		.segments = {{0, 3, {11, 12, 13}}, {1, 2, {14, 15}}}},
-};
-
 START_TEST(every_range_has_the_records_of_a_scan_from_the_pool)
 {
 	static const char *const names[] = {"A/x", "K/x", "S/1"};
@@ -183,8 +129,8 @@ START_TEST(every_range_has_the_records_of_a_scan_from_the_pool)
 			for (int64_t to = from ? from : 1; to <= 63; to++) {
 				int64_t until = to == 63 ? 0 : to;
 
-				collect(names[n % 3], from, until, ways[n / 3], &pool);
-				collect(names[n % 3], from, until, ways[n / 3] | STOUP_DIRECT,
+				collect(st, names[n % 3], from, until, ways[n / 3], &pool);
+				collect(st, names[n % 3], from, until, ways[n / 3] | STOUP_DIRECT,
 					&direct);
 				ck_assert_uint_eq(pool.cnt, direct.cnt);
 				ck_assert_mem_eq(pool.values, direct.values, pool.cnt * 8);
@@ -214,6 +160,9 @@ START_TEST(what_is_compressed_is_told_or_read_from_the_pool)
 	blocks[1].transform = 1;
 	ck_assert_int_eq(scan_fails("A/x", STOUP_DIRECT, &err), -ENOTSUP);
 	ck_assert_ptr_nonnull(strstr(err.text, "a field transform"));
+	blocks[1].codec = 1;
+	ck_assert_int_eq(scan_fails("A/x", STOUP_DIRECT, &err), -ENOTSUP);
+	ck_assert_ptr_nonnull(strstr(err.text, "(a field transform and lz4)"));
 	blocks[1].codec = 77;
 	ck_assert_int_eq(scan_fails("A/x", STOUP_DIRECT, &err), -ENOTSUP);
 	ck_assert_ptr_nonnull(strstr(err.text, "unknown"));
