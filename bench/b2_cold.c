@@ -22,6 +22,7 @@ struct cold {
 	struct bench_scan scan;
 	struct bench_blocks blocks;
 	char cold_name[64], alone_name[64];
+	uint64_t scan_ns, decode_ns, raw_len; /* sums over all samples */
 };
 
 static void cold_before(void *arg)
@@ -35,8 +36,10 @@ static void cold_before(void *arg)
 static uint64_t cold_pass(void *arg)
 {
 	struct cold *c = arg;
+	uint64_t began = bench_now(), result = bench_scan_pass(&c->scan);
 
-	return bench_scan_pass(&c->scan);
+	c->scan_ns += bench_now() - began;
+	return result;
 }
 
 static void cold_after(void *arg)
@@ -47,6 +50,8 @@ static void cold_after(void *arg)
 	if (loads != c->blocks.cnt)
 		bench_die("B2: %llu blocks loaded of %zu: not a cold scan",
 			(unsigned long long)loads, c->blocks.cnt);
+	c->decode_ns += bench_counter(c->daemon.pool, "decode_ns");
+	c->raw_len += bench_counter(c->daemon.pool, "load_raw_bytes");
 	stoup_detach(c->scan.st);
 	bench_daemon_stop(&c->daemon);
 }
@@ -68,6 +73,17 @@ static void cold_make(
 	bench_note("B2", "%s: `--codec %s`, %.3g bytes per record stored, ratio %.3g.", role, codec,
 		(double)c->blocks.file_len / (double)records->cnt,
 		(double)records->len / (double)c->blocks.stored_len);
+}
+
+/* How busy decoding was while the scan ran, and how fast into the pool: what the rates are made of. */
+static void cold_report(const struct cold *c)
+{
+	struct bench_value values[] = {
+		{"decode busy / scan", (double)c->decode_ns / (double)c->scan_ns},
+		{"GB/s into the pool", (double)c->raw_len / (double)c->decode_ns},
+	};
+
+	bench_values("B2", c->cold_name, values, sizeof(values) / sizeof(values[0]));
 }
 
 static size_t add_codec(struct bench_contender *dst, struct cold *c)
@@ -123,6 +139,8 @@ void bench_b2_cold(void)
 	for (size_t i = 0; i < CODEC_CAP; i++) {
 		if (!colds[i].role)
 			continue;
+		if (i > 0) /* without a codec nothing is decoded */
+			cold_report(&colds[i]);
 		bench_blocks_free(&colds[i].blocks);
 		bench_remove(colds[i].store);
 	}
