@@ -109,9 +109,10 @@ void stoup_waiters_fail(struct stoup_daemon *d, struct stoup_load *load, int err
 
 		next = w->next;
 		if (c) {
-			slot_end(c->page.base, w->slot_idx, error, detail);
+			/* Before the answer: who has it finds it counted. */
 			stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
 			stoup_count(d, STOUP_COUNTER_STALE, error == -ESTALE);
+			slot_end(c->page.base, w->slot_idx, error, detail);
 		}
 		waiter_put(d, i);
 	}
@@ -352,9 +353,9 @@ static void expire_load(struct stoup_daemon *d, uint32_t load_idx)
 			continue;
 		}
 		if (c) {
-			slot_end(c->page.base, w->slot_idx, -ENOBUFS, 0);
 			stoup_count(d, STOUP_COUNTER_STARVED_FAILED, 1);
 			stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+			slot_end(c->page.base, w->slot_idx, -ENOBUFS, 0);
 		}
 		if (kept == STOUP_IDX_NONE)
 			load->waiter_first = next;

@@ -36,7 +36,7 @@ starved = t.run([t.WORKER, "--timeout", "700", daemon.pool, name, "--from", str(
                 expect=1)
 t.true(str(holder.pid) in starved.stdout and str(second.pid) in starved.stdout,
        f"holders {holder.pid} and {second.pid} named in: {starved.stdout}")
-t.true(daemon.counter("starved_failed") >= 1, "counted as starved")
+t.true(daemon.counter("starved_failed") >= 1, f"counted as starved: {starved.stdout}")
 (rest,) = holder.finish()
 t.true(rest["held_unchanged"], "bytes of held spans never changed")
 (rest,) = second.finish()
