@@ -191,6 +191,7 @@ struct stoup {
 	struct stoup_session *current, *sessions;
 	uint32_t session_seq;
 	uint32_t cursor_cnt;
+	int leaving; /* stoup_leave: who is the last to go destroys the handle */
 	struct stoup_hold *holds;
 	uint32_t hold_cap, hold_free, hold_cnt;
 	uint64_t hold_seq;
@@ -218,6 +219,12 @@ static inline int stoup_client_own(const struct stoup *st)
 
 	/* 2: the kernel could not mark the page, so the pid decides. */
 	return v == 1 || (v == 2 && getpid() == st->pid);
+}
+
+/* Under the mutex: is no cursor open and nothing held? */
+static inline int stoup_client_idle(const struct stoup *st)
+{
+	return st->cursor_cnt == 0 && st->hold_cnt == 0;
 }
 
 /* CLOCK_MONOTONIC in nanoseconds. */

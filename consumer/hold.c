@@ -104,7 +104,7 @@ int stoup_release(struct stoup_lease *lease)
 {
 	struct stoup_session *ses = NULL;
 	struct stoup *st;
-	int ring = 0, found = 0;
+	int ring = 0, found = 0, last;
 
 	if (!lease)
 		return 0;
@@ -134,7 +134,10 @@ int stoup_release(struct stoup_lease *lease)
 	 * left for us. */
 	pthread_mutex_lock(&st->mutex);
 	st->hold_cnt--;
+	last = stoup_client_idle(st) && st->leaving;
 	pthread_mutex_unlock(&st->mutex);
+	if (last)
+		stoup_client_destroy(st);
 	*lease = (struct stoup_lease){0};
 	return 0;
 }
