@@ -302,6 +302,45 @@ START_TEST(bytes_of_a_daemon_that_ended_before_are_inherited_and_the_childs_to_r
 }
 END_TEST
 
+START_TEST(without_a_daemon_a_fork_waits_for_none_and_the_child_has_its_leases)
+{
+	struct stoup_error err = {0};
+	struct stoup_fork state;
+	struct stoup_lease lease;
+	struct stoup_span held;
+	uint64_t begin_ns;
+	pid_t pid;
+
+	begin();
+	ck_assert_int_eq(stoup_next(cur, &held), 1);
+	ck_assert_int_eq(stoup_hold(&held, &lease), 0);
+	fake_kill(&fake);
+	fake.control->daemon_start = 1;
+	begin_ns = stoup_client_now();
+	prepare(&state);
+	/* Not options.reconnect_ns, which is 30 s here. */
+	ck_assert_uint_lt(stoup_client_now() - begin_ns, 10000000000u);
+	pid = fork();
+	if (pid == 0) {
+		CHILD_MUST(stoup_fork_child(&state, &err) == 0);
+		CHILD_MUST(((const struct pair *)held.base)[0].key == 10);
+		CHILD_MUST(stoup_use_cnt(st) == 2);
+		CHILD_MUST(stoup_release(&lease) == 0);
+		CHILD_MUST(stoup_release(&lease) == -EINVAL);
+		stoup_cursor_close(cur);
+		CHILD_MUST(stoup_detach(st) == 0);
+		_exit(0);
+	}
+	ck_assert_int_eq(stoup_fork_parent(&state, 1), 0);
+	wait_child(pid);
+	ck_assert_int_eq(((const struct pair *)held.base)[1].key, 20);
+	ck_assert_int_eq(stoup_release(&lease), 0);
+	stoup_cursor_close(cur);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(a_child_survives_its_daemon_as_its_parent_does)
 {
 	struct stoup_error err = {0};
@@ -426,6 +465,7 @@ int main(void)
 	tcase_add_test(refused, a_parent_that_calls_the_childs_part_is_told);
 	tcase_add_test(
 		ends, bytes_of_a_daemon_that_ended_before_are_inherited_and_the_childs_to_release);
+	tcase_add_test(ends, without_a_daemon_a_fork_waits_for_none_and_the_child_has_its_leases);
 	tcase_add_test(ends, a_child_survives_its_daemon_as_its_parent_does);
 	tcase_add_test(thread, a_child_of_a_process_with_threads_has_what_its_own_thread_has);
 	suite_add_tcase(suite, child);
