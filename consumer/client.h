@@ -393,6 +393,13 @@ struct stoup_spawn {
 };
 int stoup_spawn(const struct stoup_spawn *how, uint64_t deadline_ns, struct stoup_error *err);
 
+/* ---- hold.c ---------------------------------------------------------------------------------- */
+
+/* As stoup_hold, for a cursor that gives the span's block back next: what its hand (NULL: none) has reserved
+ * becomes the lease's, so that the block's bytes count once. */
+int stoup_hold_from(
+	const struct stoup_span *span, struct stoup_hand *hand, struct stoup_lease *ret);
+
 /* ---- cells.c --------------------------------------------------------------------------------- */
 
 int stoup_cells_init(struct stoup_session *ses, struct stoup_error *err);

@@ -19,12 +19,6 @@ static int owe(struct stoup_cursor *cur, const struct stoup_span *span, int rc)
 {
 	cur->owed = 1;
 	cur->owed_span = *span;
-	if (rc == -EDQUOT)
-		return stoup_error_set(&cur->error, rc,
-			"this process keeps as much of pool '%s' as one consumer may lease (%llu bytes): release "
-			"leases (arrays, spans), close cursors, or start stoupd with a larger --size or "
-			"--lease-bytes",
-			cur->ses->pool, (unsigned long long)cur->ses->lease_bytes_cap);
 	return stoup_error_set(
 		&cur->error, rc, "a span of '%s' cannot be kept: %s", cur->name, strerror(-rc));
 }
@@ -37,7 +31,7 @@ static int take(struct stoup_cursor *cur, struct stoup_held *ret, uint64_t *byte
 
 	if (rc <= 0)
 		return rc;
-	rc = stoup_hold(&held.span, &held.lease);
+	rc = stoup_hold_from(&held.span, cur->direct ? NULL : &cur->hand, &held.lease);
 	if (rc < 0)
 		return owe(cur, &held.span, rc);
 	*bytes += cur->direct ? held.span.record_cnt * held.span.stride : cur->grip.raw_len;

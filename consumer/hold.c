@@ -65,9 +65,15 @@ static struct stoup_session *span_session(struct stoup *st, const struct stoup_s
 
 int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
 {
+	return stoup_hold_from(span, NULL, ret);
+}
+
+int stoup_hold_from(const struct stoup_span *span, struct stoup_hand *hand, struct stoup_lease *ret)
+{
 	struct stoup *st = span ? span->client : NULL;
 	struct stoup_session *ses = NULL;
 	uint32_t hold_idx, cell_idx = STOUP_CELL_NONE;
+	uint64_t reserved = hand ? hand->reserved : 0;
 	int rc = -EINVAL, direct;
 
 	if (!st || !ret)
@@ -82,8 +88,16 @@ int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
 	if (rc < 0)
 		goto out_unlock;
 	if (ses) {
+		if (hand) {
+			ses->reserved_bytes -= reserved;
+			hand->reserved = 0;
+		}
 		rc = stoup_cell_share(ses, span->cell_idx, &cell_idx);
 		if (rc < 0) {
+			if (hand) {
+				ses->reserved_bytes += reserved;
+				hand->reserved = reserved;
+			}
 			hold_give(st, hold_idx);
 			goto out_unlock;
 		}
