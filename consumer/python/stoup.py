@@ -626,12 +626,17 @@ def _view(owner: _Own, schema: Schema) -> Array:
 class _Step:
     """What a cursor shares with the generator that runs it: they must not refer to each other, so that a scan that is
     left in the middle ends at once."""
-    __slots__ = ("own", "state", "handle", "timeout", "reconnect", "__weakref__")
+    __slots__ = ("own", "pending", "state", "handle", "timeout", "reconnect", "__weakref__")
 
     def __init__(self, client: "Client", handle: _Own) -> None:
         self.own: Optional[_Own] = _Own(_lib.stoup_cursor_close, ctypes.c_void_p())
+        self.pending: List[_Own] = []  # spans that were fetched and not yet handed out, the next one last
         self.state, self.handle = "begun", handle
         self.timeout, self.reconnect = client._timeout, client._reconnect
+
+    def close(self) -> None:
+        self.own = self.handle = None
+        self.pending.clear()
 
 
 class _Patience:
@@ -666,17 +671,18 @@ def _spans(step: _Step, schema: Schema, batch: int) -> Iterator[Array]:
                 raise _error(rc, _lib.stoup_cursor_error(own.it).contents.text.decode(errors="replace"))
             own = patience = None
             if rc == 0:
-                state, step.own = "ended", None
+                state, step.own, step.handle = "ended", None, None
                 return
             del owners[rc:]
             owners.reverse()
-            seen = 0
+            step.pending = owners
+            length = sum([owner.it.record_cnt for owner in owners]) * schema.stride
             while owners:
-                seen += owners[-1].it.record_cnt * schema.stride
                 yield _view(owners.pop(), schema)
-            cnt = min(2 * rc, batch) if seen < rc * _BATCH_SPAN else 1
+            cnt = min(2 * rc, batch) if length < rc * _BATCH_SPAN else 1
     finally:
         step.state = state
+        step.pending = []
 
 
 class Cursor:
@@ -699,10 +705,10 @@ class Cursor:
 
     def __iter__(self) -> Iterator[Array]:
         state = self._step.state
-        if state == "interrupted":
-            raise _error(-errno.EINTR, "the scan was interrupted within a step: open another one")
         if state != "ended" and self._step.own is None:
             raise ValueError("the cursor is closed")
+        if state == "interrupted":
+            raise _error(-errno.EINTR, "the scan was interrupted within a step: open another one")
         if state == "failed":
             self._step.state, self._run = "begun", _spans(self._step, self.series.schema, self._batch)
         return self._run
@@ -728,7 +734,7 @@ class Cursor:
 
     def close(self) -> None:
         """End the scan. Arrays that it yielded stay."""
-        self._step.own = None
+        self._step.close()
         if not self._run.gi_running:
             self._run.close()
 
@@ -817,7 +823,7 @@ class Series:
     """
 
     def __init__(self, client: "Client", raw: _Series, handle: _Own) -> None:
-        self.client, self._raw = client, (handle, raw)
+        self.client, self._raw = client, (weakref.ref(handle), raw)  # a series keeps no attachment
         self.name: str = raw.name.decode(errors="surrogateescape")
         self.schema: Schema = _schema_of(raw.schema)
         self.count: int = raw.record_cnt
@@ -827,8 +833,8 @@ class Series:
 
     def _current(self, handle: _Own) -> _Series:
         """The library's struct in an attachment, which may have changed with a fork."""
-        if self._raw[0] is not handle:
-            self._raw = (handle, self.client._find(handle, self.name))
+        if self._raw[0]() is not handle:
+            self._raw = (weakref.ref(handle), self.client._find(handle, self.name))
         return self._raw[1]
 
     def scan(self, start: Optional[Time] = None, end: Optional[Time] = None, backward: bool = False,
@@ -903,7 +909,7 @@ class Client:
         self._own = None
         for step in [ref() for ref in self._steps]:
             if step is not None:
-                step.own = step.handle = None
+                step.close()
         self._steps.clear()
 
     def __enter__(self) -> "Client":
