@@ -203,6 +203,7 @@ void stoup_client_destroy(struct stoup *st)
 {
 	if (!st)
 		return;
+	stoup_fork_auto_fini(st);
 	while (st->sessions) {
 		struct stoup_session *ses = st->sessions;
 

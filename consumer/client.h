@@ -191,7 +191,10 @@ struct stoup {
 	struct stoup_session *current, *sessions;
 	uint32_t session_seq;
 	uint32_t cursor_cnt;
-	int leaving; /* stoup_leave: who is the last to go destroys the handle */
+	int leaving;   /* stoup_leave: who is the last to go destroys the handle */
+	int fork_auto; /* in the list of fork_auto.c, whose mutex guards these */
+	struct stoup *fork_next;
+	struct stoup_fork fork_state;
 	struct stoup_hold *holds;
 	uint32_t hold_cap, hold_free, hold_cnt;
 	uint64_t hold_seq;
@@ -392,6 +395,11 @@ struct stoup_spawn {
 	uint64_t pool_len; /* 0 = its default */
 };
 int stoup_spawn(const struct stoup_spawn *how, uint64_t deadline_ns, struct stoup_error *err);
+
+/* ---- fork_auto.c ----------------------------------------------------------------------------- */
+
+/* The handle goes: no fork shall look at it. */
+void stoup_fork_auto_fini(struct stoup *st);
 
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 

@@ -342,6 +342,13 @@ STOUP_API int stoup_fork_parent(struct stoup_fork *fork_state, int forked);
  * inherited spans must not be touched, and all handles return -ECHILD. */
 STOUP_API int stoup_fork_child(struct stoup_fork *fork_state, struct stoup_error *err);
 
+/* Do all that at each fork of this process, whoever forks (pthread_atfork): for hosts that do not call fork
+ * themselves, such as interpreters. Where nothing is in use nothing is copied: the child attaches anew when it
+ * needs to; its handle returns -ECHILD. In a child whose leases could not be copied (no free place, a daemon that is
+ * silent), spans that it inherited are made unreadable: SIGSEGV instead of other records. Until the handle goes; not
+ * together with stoup_fork_prepare. 0; -EINVAL; -ENOMEM; -ECHILD. Thread-safe. */
+STOUP_API int stoup_fork_auto(struct stoup *st);
+
 /* Version of the library, "MAJOR.MINOR.PATCH". */
 STOUP_API const char *stoup_version(void);
 

@@ -25,7 +25,8 @@ refused. A range is [start, end): records at `start` are in, those at `end` are 
 datetime64[ns]; `prices(array)` floats, or the exact integers and their scale.
 
 Processes. After os.fork (multiprocessing, concurrent.futures) the child has what its parent had: arrays, cursors
-and clients go on, with leases of its own. Clients and series can be pickled: where they arrive, in a spawned process,
+and clients go on, with leases of its own. (Where they could not be copied, for want of a place for another consumer,
+reading an inherited array ends the child by SIGSEGV: it would show other records. The client attaches anew.) Clients and series can be pickled: where they arrive, in a spawned process,
 they attach anew, once per process. Arrays are pickled as copies.
 
 Threads. Clients and series may be used by all threads, and arrays die in any. A cursor belongs to one thread at a
@@ -51,14 +52,12 @@ import datetime
 import errno
 import fnmatch
 import functools
-import gc
 import heapq
 import os
 import re
 import struct
 import sys
 import time
-import warnings
 import weakref
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
@@ -167,10 +166,6 @@ class _Held(ctypes.Structure):
                 ("session_no", _U32)]
 
 
-class _Fork(ctypes.Structure):
-    _fields_ = [("client", _U64), ("ticket", _U64), ("cell_high", _U64), ("zero", _U64)]
-
-
 class _Stats(ctypes.Structure):
     _fields_ = [("struct_len", ctypes.c_size_t)] + [(name, _U64) for name in (
         "hit_cnt", "miss_cnt", "timeout_cnt", "wait_ns", "record_cnt", "doorbell_cnt", "lease_cnt", "leased_bytes",
@@ -230,9 +225,7 @@ def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
         "cursor_error": (error_p, void_p),
         "cursor_close": (None, void_p),
         "release": (integer, pointer(_Held)),
-        "fork_prepare": (integer, void_p, pointer(_Fork), error_p),
-        "fork_parent": (integer, pointer(_Fork), integer),
-        "fork_child": (integer, pointer(_Fork), error_p),
+        "fork_auto": (integer, void_p),
     }
     for name, (result, *arguments) in calls.items():
         if not hasattr(lib, "stoup_" + name):
@@ -244,7 +237,7 @@ def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
         raise ImportError(f"{path} is stoup {version}, and this module is for {__version__}: install the two together, "
                           "or set STOUP_LIB to the right one")
     for name, mine in (("error", _Error), ("options", _Options), ("field", _Field), ("schema", _Schema),
-                       ("series", _Series), ("range", _Range), ("held", _Held), ("fork", _Fork), ("stats", _Stats)):
+                       ("series", _Series), ("range", _Range), ("held", _Held), ("stats", _Stats)):
         found = lib.stoup_struct_len(b"stoup_" + name.encode())
         if found != ctypes.sizeof(mine):
             raise ImportError(f"{path}: struct stoup_{name} has {found} bytes, and {ctypes.sizeof(mine)} in this "
@@ -267,75 +260,6 @@ class _Own:
     def __init__(self, free: Any, it: Any) -> None:
         self.it = it
         self.__del__ = functools.partial(free, it)
-
-
-# ---- forks -------------------------------------------------------------------------------------------------
-# Before a fork each attachment that has cursors or leases gets a copy of them for the child. From there until the
-# library is told, in parent and child, its locks are held by this thread: what tells it are C functions, which no
-# KeyboardInterrupt can keep from running, and no array may die by garbage collection in between. An attachment that
-# has nothing is not copied: the child attaches anew when it uses the client.
-
-_attached: List[weakref.ref] = []
-
-
-class _Slot:
-    """Place for one attachment's fork. Slots are never given up: hooks cannot be taken back."""
-
-    def __init__(self) -> None:
-        self.own: Optional[_Own] = None
-        self.state, self.err = _Fork(), _Error()
-        os.register_at_fork(
-            after_in_parent=functools.partial(_lib.stoup_fork_parent, ctypes.byref(self.state), 1),
-            after_in_child=functools.partial(_lib.stoup_fork_child, ctypes.byref(self.state), ctypes.byref(self.err)))
-        after = functools.partial(_after_fork, self)
-        os.register_at_fork(after_in_parent=after, after_in_child=after)
-
-    def prepare(self, own: _Own) -> None:
-        self.own = own
-        if not self.state.client and _lib.stoup_use_cnt(own.it) > 0:
-            self.err.code = 0
-            if _lib.stoup_fork_prepare(own.it, ctypes.byref(self.state), ctypes.byref(self.err)) < 0:
-                warnings.warn("the leases of this process could not be copied for a child, which must not touch arrays "
-                              "that it inherits: " + self.err.text.decode(errors="replace"), RuntimeWarning, 2)
-
-
-_slots: List[_Slot] = []
-_collecting = True
-
-
-def _before_fork() -> None:
-    global _collecting
-    interrupted = False
-    _collecting = gc.isenabled()
-    gc.disable()
-    for slot, own in zip(_slots, [own for own in (ref() for ref in _attached) if own is not None]):
-        while True:
-            try:
-                slot.prepare(own)
-                break
-            except KeyboardInterrupt:  # hooks cannot raise: after the fork, then
-                interrupted = True
-            except Warning as error:  # the same, where warnings are errors
-                print(error, file=sys.stderr)
-                break
-    if interrupted:
-        import _thread
-        _thread.interrupt_main()
-
-
-def _after_fork(slot: _Slot) -> None:
-    slot.own = None
-    if slot is _slots[-1] and _collecting:
-        gc.enable()
-
-
-os.register_at_fork(before=_before_fork)
-
-
-def _register(own: _Own) -> None:
-    _attached[:] = [ref for ref in _attached if ref() is not None] + [weakref.ref(own)]
-    while len(_slots) < len(_attached):
-        _slots.append(_Slot())
 
 
 # ---- times -------------------------------------------------------------------------------------------------
@@ -890,7 +814,9 @@ class Client:
                 break
             if not patience.again(rc):
                 raise _error(rc, err.text.decode(errors="replace"))
-        _register(own)
+        rc = _lib.stoup_fork_auto(own.it)  # children of this process have what it has
+        if rc < 0:
+            raise _error(rc, "")
         return own
 
     def _handle(self) -> _Own:
