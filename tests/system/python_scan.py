@@ -204,6 +204,23 @@ closed.close()
 p.raises(ValueError, lambda: closed.series(), "closed")
 p.raises(ValueError, lambda: next(cursor), "closed")
 
+# ---- pandas --------------------------------------------------------------------------------------------------
+try:
+    import pandas
+except ImportError:
+    print("note: no pandas here (Debian: python3-pandas): to_pandas is not tried")
+else:
+    with stoup.open(stores["lz4"] + "/") as client:
+        for view in client.scan(NAMES["AAA"]):
+            frame = stoup.to_pandas(view)
+            t.equal(list(frame.columns), [name for name in view.dtype.names if name != "ts_recv"], "columns")
+            t.true((frame.index.view("i8") == view["ts_recv"]).all() and str(frame.index.tz) == "UTC", "the index")
+            t.true((frame["price"].isna() == (view["price"] == 2**63 - 1)).all(), "undefined")
+            t.true((frame["size"] == view["size"]).all() and set(frame["side"]) == {"B"}, "values")
+            t.equal(stoup.to_ns(frame.index[7]), int(view["ts_recv"][7]), "a Timestamp")
+        with_ns = pandas.Timestamp(mine["AAA"][77][1])
+        t.equal(sequences(client.scan(NAMES["AAA"], with_ns)), expected("AAA", mine["AAA"][77][1], None), "from it")
+
 # ---- without NumPy, and by path ----------------------------------------------------------------------------
 WITHOUT = """
 import sys

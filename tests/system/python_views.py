@@ -62,6 +62,11 @@ for view in client.scan(NAME):
 t.equal(held(), 1, "a scan that is left: what was handed out")
 del view
 t.equal(held(), 0, "and no more")
+for i, view in enumerate(client.scan(NAME)):
+    if i == 4:
+        break
+del view
+t.equal((held(), stoup._lib.stoup_use_cnt(client._handle().it)), (0, 0), "a batch that is left, and its cursor")
 
 # A batch that is not handed out yet goes with the cursor.
 cursor = client.scan(NAME)
