@@ -159,7 +159,7 @@ class _Range(ctypes.Structure):
 
 
 class _Held(ctypes.Structure):
-    # The lease, then the span.
+    # The lease, then the span. Gives its lease back when it goes: see _Own.
     _fields_ = [("client", _U64), ("use", _U64), ("idx", _U32), ("zero", _U32),
                 ("base", _U64), ("record_cnt", _U64), ("stride", _U64), ("ordinal", _U64), ("first_key", _I64),
                 ("last_key", _I64), ("schema", _U64), ("span_client", _U64), ("cell_use", _U64), ("cell_idx", _U32),
@@ -255,11 +255,17 @@ class _Own:
     signals are handled between bytecodes alone, so that no KeyboardInterrupt can come before or within it. It is made
     before the call that writes the thing into `it`: whatever that call brings has its owner already.
     """
-    __slots__ = ("it", "__del__", "__array_interface__", "__weakref__")
+    __slots__ = ("it", "__del__", "__weakref__")
 
     def __init__(self, free: Any, it: Any) -> None:
         self.it = it
         self.__del__ = functools.partial(free, it)
+
+
+# The same for spans, of which there are many: a method that is the C function itself, bound by C.
+_method = ctypes.pythonapi.PyInstanceMethod_New
+_method.restype, _method.argtypes = ctypes.py_object, [ctypes.py_object]
+_Held.__del__ = _method(_lib.stoup_release)
 
 
 # ---- times -------------------------------------------------------------------------------------------------
@@ -378,7 +384,7 @@ class Schema:
         if np is not None and not raw.flags & _VARIABLE:
             self.dtype = np.dtype({"names": list(self.names), "formats": [field.format for field in shown],
                                    "offsets": [field.offset for field in shown], "itemsize": self.stride})
-        self._void = f"|V{self.stride}"
+        self._void = f"V{self.stride}"
 
     @staticmethod
     def _field(raw: _Field) -> Field:
@@ -535,16 +541,17 @@ _BATCH_SPAN = 128 << 10  # bytes of a span beyond which the call costs nothing b
 _BACKWARD, _DIRECT, _DIRECT_OR_POOL = 1, 2, 4
 
 
-def _view(owner: _Own, schema: Schema) -> Array:
-    """The records of a span, owned by whoever has the view."""
-    held = owner.it
-    if np is None:
-        block = (ctypes.c_ubyte * (held.record_cnt * held.stride)).from_address(held.base)
-        block.owner = owner
-        return memoryview(block).toreadonly().cast("B")
-    owner.__array_interface__ = {"version": 3, "typestr": schema._void, "shape": (held.record_cnt,),
-                                 "data": (held.base, True)}
-    return np.asarray(owner).view(schema.dtype)
+_blocks = [ctypes.c_ubyte * (1 << power) for power in range(40)]
+
+
+def _view(held: _Held, schema: Schema) -> Array:
+    """The records of a span, owned by whoever has the view: it keeps the memoryview, that the block, that the lease.
+    (A type of ctypes for each length would cost more than all the rest, so the block's is a power of two.)"""
+    length = held.record_cnt * schema.stride
+    block = _blocks[length.bit_length()].from_address(held.base)
+    block.held = held
+    view = memoryview(block).toreadonly()[:length]
+    return view.cast("B") if np is None else np.frombuffer(view, schema.dtype)
 
 
 class _Step:
@@ -554,7 +561,7 @@ class _Step:
 
     def __init__(self, client: "Client", handle: _Own) -> None:
         self.own: Optional[_Own] = _Own(_lib.stoup_cursor_close, ctypes.c_void_p())
-        self.pending: List[_Own] = []  # spans that were fetched and not yet handed out, the next one last
+        self.pending: List[_Held] = []  # spans that were fetched and not yet handed out, the next one last
         self.state, self.handle = "begun", handle
         self.timeout, self.reconnect = client._timeout, client._reconnect
 
@@ -580,8 +587,8 @@ def _spans(step: _Step, schema: Schema, batch: int) -> Iterator[Array]:
     patience = None
     try:
         while True:
-            owners = [_Own(_lib.stoup_release, _Held()) for _ in range(cnt)]
-            places = (ctypes.c_void_p * cnt)(*[ctypes.addressof(owner.it) for owner in owners])
+            owners = [_Held() for _ in range(cnt)]
+            places = (ctypes.c_void_p * cnt)(*map(ctypes.addressof, owners))
             own = step.own  # stays while the library works with it, whoever closes the cursor
             if own is None:
                 state = "closed"
@@ -600,7 +607,7 @@ def _spans(step: _Step, schema: Schema, batch: int) -> Iterator[Array]:
             del owners[rc:]
             owners.reverse()
             step.pending = owners
-            length = sum([owner.it.record_cnt for owner in owners]) * schema.stride
+            length = sum([held.record_cnt for held in owners]) * schema.stride
             while owners:
                 yield _view(owners.pop(), schema)
             cnt = min(2 * rc, batch) if length < rc * _BATCH_SPAN else 1

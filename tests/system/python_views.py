@@ -81,11 +81,11 @@ good = stoup._view
 calls = []
 
 
-def fails(owner, schema):
+def fails(held, schema):
     calls.append(1)
     if len(calls) == 3:
         raise RuntimeError("in the middle")
-    return good(owner, schema)
+    return good(held, schema)
 
 
 stoup._view = fails
