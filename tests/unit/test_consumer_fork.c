@@ -475,7 +475,6 @@ START_TEST(a_plain_fork_is_prepared_where_it_was_asked_for)
 		_exit(0);
 	}
 	wait_child(pid);
-	ck_assert_uint_eq(fake.peer_cnt, 2);
 	ck_assert_int_eq(stoup_release(&lease), 0);
 	ck_assert_int_eq(stoup_next(cur, &span), 1);
 	end();
@@ -530,7 +529,6 @@ START_TEST(what_has_nothing_is_not_copied_and_what_is_gone_is_not_looked_at)
 		_exit(0);
 	}
 	wait_child(pid);
-	ck_assert_uint_eq(fake.peer_cnt, 1);
 	ck_assert_int_eq(stoup_detach(st), 0);
 	pid = fork();
 	if (pid == 0)
