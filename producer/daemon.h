@@ -496,8 +496,8 @@ void stoup_requests_init(struct stoup_daemon *d);
 
 /* ---- load.c ----------------------------------------------------------------------------------- */
 
-uint32_t stoup_load_queue(struct stoup_daemon *d, uint32_t volume_idx, uint32_t block_idx,
-	int32_t step, int ahead);
+uint32_t stoup_load_queue(
+	struct stoup_daemon *d, uint32_t volume_idx, uint32_t block_idx, int32_t step, int ahead);
 void stoup_load_promote(struct stoup_daemon *d, uint32_t load_idx); /* somebody waits now */
 void stoup_load_drop(struct stoup_daemon *d, uint32_t load_idx); /* QUEUED, nobody waits any more */
 /* Start what can be started. Returns 1 when something moved. */
