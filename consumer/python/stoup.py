@@ -36,8 +36,8 @@ Errors are `stoup.Error`, an OSError with `errno` and the library's text, which 
 mends it; subclasses: NotFound, Timeout, Gone, Damaged, Exhausted, Stale, Inherited.
 
 When the daemon ends, what is held stays readable; a scan waits for the one that comes after it and goes on at its
-next record, nothing lost and nothing twice. Ctrl-C leaves no lease behind; it is noticed when the library returns,
-within two seconds.
+next record, nothing lost and nothing twice. Ctrl-C leaves no lease behind; it is noticed when the library returns: at
+once for what is in the pool, within a second while it waits for a pool, later while an automatic daemon starts.
 
 Without NumPy a scan yields read-only memoryviews of the records; `series.schema.unpack(view)` makes tuples.
 
@@ -436,8 +436,9 @@ def _meaning(array: Array, name: Optional[str], schema: Optional[Schema]) -> Fie
     if np is None:
         raise ImportError("this needs NumPy (Debian: python3-numpy); without it use series.schema.unpack(view)")
     dtype = array.dtype
-    known = [schema] if schema else [one for one in _schemas.values() if one.dtype is dtype] or \
-        [one for one in _schemas.values() if one.dtype == dtype]
+    every = list(_schemas.values())
+    known = [schema] if schema else [one for one in every if one.dtype is dtype] or \
+        [one for one in every if one.dtype == dtype]
     if not known:
         raise ValueError("this array's dtype is of no series that was opened here: say schema=series.schema")
     found = {one.field(name if name is not None else one.key) for one in known}
@@ -631,7 +632,7 @@ class Cursor:
         rc = _lib.stoup_scan(handle.it, series._current(handle), bounds, step.own.it, err)
         if rc < 0:
             raise _error(rc, err.text.decode(errors="replace"))
-        client._steps[:] = [ref for ref in client._steps if ref() is not None] + [weakref.ref(step)]
+        client._remember(step)
         self._run = _spans(step, series.schema, batch)
 
     def __iter__(self) -> Iterator[Array]:
@@ -798,7 +799,8 @@ class Client:
         self.target: str = os.path.abspath(text) if self._path else text
         self._timeout, self._reconnect, self._read_ahead, self._pool_bytes = timeout, reconnect, read_ahead, pool_bytes
         self._daemon, self._populate = daemon, populate
-        self._steps: List[weakref.ref] = []
+        self._steps: List[weakref.ref] = []  # of cursors, for close
+        self._steps_cap = 64
         self._pid = os.getpid()
         self._own: Optional[_Own] = self._attach()
 
@@ -836,6 +838,17 @@ class Client:
                 self._own = own = self._attach()
             self._pid = os.getpid()
         return own
+
+    def _remember(self, step: _Step) -> None:
+        """For close. Without a lock, which a fork in another thread would leave locked in the child."""
+        self._steps.append(weakref.ref(step))
+        if len(self._steps) > self._steps_cap:
+            for ref in [ref for ref in self._steps if ref() is None]:
+                try:
+                    self._steps.remove(ref)
+                except ValueError:  # another thread was faster
+                    pass
+            self._steps_cap = 64 + 2 * len(self._steps)
 
     def close(self) -> None:
         """No further calls. Cursors end; arrays stay readable, and the attachment goes with the last of them."""

@@ -223,7 +223,7 @@ print("fine", flush=True)
 '''
 COUNT = 60_000
 store, _ = t.make_store(COUNT)  # 3.4 MB decoded, blocks of 64 KiB
-small = t.Daemon(store, "2M", ["--consumers", "8"])
+small = t.Daemon(store, "2M", ["--consumers", "8", "--lease-bytes", "1M"])
 t.equal(p.script(FORKS, small.pool, NAME), "fine\n", "forks")
 t.until(lambda: not small.stat()["consumers"], "forks: nobody is attached")
 t.equal(small.counter("leases"), 0, "leases")

@@ -68,6 +68,10 @@ for i, view in enumerate(client.scan(NAME)):
 del view
 t.equal((held(), stoup._lib.stoup_use_cnt(client._handle().it)), (0, 0), "a batch that is left, and its cursor")
 
+for _ in range(200):
+    client.asof(NAME, t.T0 + 5000)
+t.true(len(client._steps) < 100, "what is kept of cursors that are gone")
+
 # A batch that is not handed out yet goes with the cursor.
 cursor = client.scan(NAME)
 views = [next(cursor) for _ in range(4)]
@@ -200,6 +204,32 @@ t.true((np.concatenate([head, *rest]) == private).all(), "after Gone the same cu
 client.close()
 del head, cursor
 impatient.stop()
+
+# An automatic daemon that is killed is started again by whoever reads.
+def automatic():
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as line:
+                words = line.read().split(b"\0")
+        except OSError:
+            continue
+        if b"--auto" in words and os.fsencode(os.path.realpath(store)) in words:
+            found.append(int(pid))
+    return found
+
+
+with stoup.open(store + "/", pool_bytes=1 << 20) as client:
+    cursor = client.scan(NAME)
+    views = [next(cursor)]
+    (pid,) = automatic()
+    os.kill(pid, signal.SIGKILL)
+    parts = [views[0].copy()] + [view.copy() for view in cursor]
+    t.true((np.concatenate(parts) == private).all(), "over the end of an automatic daemon")
+    t.true((views[0] == private[:len(views[0])]).all(), "the first array is what it was")
+    t.equal(client.stats()["reconnect_cnt"], 1, "another daemon")
+views.clear()
+t.until(lambda: not automatic(), "the automatic daemon ends")
 
 # ---- damage -----------------------------------------------------------------------------------------------------
 (volume,) = [name for name in os.listdir(store) if name.endswith(".stoup")]
