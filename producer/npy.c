@@ -15,6 +15,7 @@
 #define MAGIC     "\x93NUMPY"
 #define MAGIC_LEN 6u
 #define TYPE_CAP  24 /* the longest: <M8[ns], |S65535 */
+#define SHOWN_CAP 41
 
 #define HAVE_DESCR   1u
 #define HAVE_FORTRAN 2u
@@ -153,11 +154,24 @@ static int number(struct parser *p, uint64_t *ret)
 
 /* ---- types ------------------------------------------------------------------------------------ */
 
+/* A text of the file as a message may have it: its beginning, without control bytes. */
+static const char *shown(const char *text, size_t len, char dst[SHOWN_CAP])
+{
+	if (len >= SHOWN_CAP)
+		len = SHOWN_CAP - 1;
+	for (size_t i = 0; i < len; i++)
+		dst[i] = text[i] >= 0x20 && text[i] < 0x7f ? text[i] : '?';
+	dst[len] = 0;
+	return dst;
+}
+
 static int refuse(const struct parser *p, const char *name, const char *type, const char *advice)
 {
+	char text[SHOWN_CAP];
+
 	return stoup_error_set(p->err, -ENOTSUP,
 		"the .npy header at offset %llu: field '%.40s' has the type '%.24s', %s", offset(p),
-		name, type, advice);
+		name, shown(type, strlen(type), text), advice);
 }
 
 /* Of a type text "<u8": byte order, kind, digits, the rest. */
@@ -273,10 +287,12 @@ static int type_parse(
 
 static int name_store(struct parser *p, const char *name, size_t len, struct stoup_field *field)
 {
+	char text[SHOWN_CAP];
+
 	if (len >= STOUP_FIELD_NAME_CAP)
 		return stoup_error_set(p->err, -ENOTSUP,
-			"the .npy header at offset %llu: the field name '%.40s' has more than %d bytes",
-			offset(p), name, STOUP_FIELD_NAME_CAP - 1);
+			"the .npy header at offset %llu: the field name '%s' has more than %d bytes",
+			offset(p), shown(name, len, text), STOUP_FIELD_NAME_CAP - 1);
 	memcpy(field->name, name, len);
 	for (size_t i = 0; i < len; i++) {
 		char c = name[i];
@@ -286,7 +302,7 @@ static int name_store(struct parser *p, const char *name, size_t len, struct sto
 			return stoup_error_set(p->err, -ENOTSUP,
 				"the .npy header at offset %llu: the field name '%s' has other characters than "
 				"letters, digits and _ . [ ] -",
-				offset(p), field->name);
+				offset(p), shown(name, len, text));
 	}
 	return 0;
 }
@@ -328,15 +344,16 @@ static int pair(struct parser *p, struct stoup_field *field)
 static int descr_plain(struct parser *p)
 {
 	const char *type;
+	char text[SHOWN_CAP];
 	size_t len;
 	int rc = string(p, &type, &len);
 
 	if (rc < 0)
 		return rc;
 	return stoup_error_set(p->err, -ENOTSUP,
-		"the .npy header at offset %llu: a plain array of '%.*s': records need named fields, one of "
+		"the .npy header at offset %llu: a plain array of '%s': records need named fields, one of "
 		"them a time; save a structured array",
-		offset(p), len < TYPE_CAP ? (int)len : TYPE_CAP, type);
+		offset(p), shown(type, len, text));
 }
 
 static int descr(struct parser *p)
