@@ -9,12 +9,17 @@
  *      parent --children--> child {buffers, memory of its own}
  *                           child {buffer in the span, its own lease}
  *
- * Each child owns what its buffers need, so that one which was moved out of the parent lives on alone.
+ *      slab     |count of children|valid 0|values 0|valid 1|values 1| ...     all buffers of known length
+ *
+ * A child that was moved out of the parent lives on alone: children count on the slab, and what it does not
+ * hold (texts, a lease) is a child's own. One allocation per batch, because many middling ones are given
+ * back to the kernel at each release and faulted in again by the next batch: half of the time.
  * Only a child that was not copied has a lease, so that a copied batch costs the pool nothing.
  *
  * Invariant: the last release of a child gives back its lease; nobody else does.
  */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "consumer/arrow.h"
@@ -30,6 +35,12 @@ __extension__ typedef __int128 int128;
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
+/* The buffers of an array's columns. */
+struct slab {
+	_Alignas(BUFFER_ALIGN) _Atomic uint32_t refs; /* columns, and who makes them */
+	size_t used;                                  /* bytes behind this header */
+};
+
 /* A column while it is filled, and afterwards what its array points to. */
 struct column {
 	const void *buffers[3];
@@ -39,7 +50,8 @@ struct column {
 	uint32_t value_width; /* bytes of a value in the column */
 	int borrowed;         /* buffers[1] is the span's, held by `lease` */
 	struct stoup_lease lease;
-	uint8_t *valid; /* bitmap; NULL: the field has no null value */
+	struct slab *slab; /* has valid, values and offsets */
+	uint8_t *valid;    /* bitmap; NULL: the field has no null value */
 	uint8_t *values;
 	int32_t *offsets;
 	uint8_t *text;
@@ -53,13 +65,18 @@ struct parent {
 	struct ArrowArray *pointers[];
 };
 
+static void slab_release(struct slab *slab)
+{
+	/* Whoever frees it sees what the others did with it. */
+	if (slab && atomic_fetch_sub_explicit(&slab->refs, 1, memory_order_acq_rel) == 1)
+		free(slab);
+}
+
 static void column_free(struct column *column)
 {
 	if (column->borrowed)
 		stoup_release(&column->lease);
-	free(column->valid);
-	free(column->values);
-	free(column->offsets);
+	slab_release(column->slab);
 	free(column->text);
 	free(column);
 }
@@ -82,20 +99,20 @@ static void parent_release(struct ArrowArray *array)
 	array->release = NULL;
 }
 
-static void *buffer_make(uint64_t len)
+/* The next `len` bytes of a slab that has room for them. */
+static void *buffer_take(struct slab *slab, uint64_t len)
 {
-	size_t padded = PAD(len + (len == 0));
-	uint8_t *buffer = aligned_alloc(BUFFER_ALIGN, padded);
+	uint8_t *buffer = (uint8_t *)(slab + 1) + slab->used;
 
 	/* Padding goes into files that readers write: no stray bytes. */
-	if (buffer)
-		memset(buffer + len, 0, padded - len);
+	memset(buffer + len, 0, PAD(len) - len);
+	slab->used += PAD(len);
 	return buffer;
 }
 
 /* ---- values ----------------------------------------------------------------------------------- */
 
-static uint64_t bits_load(const uint8_t *at, uint32_t width)
+static inline uint64_t bits_load(const uint8_t *at, uint32_t width)
 {
 	uint64_t bits = 0;
 
@@ -136,19 +153,39 @@ struct tile {
 	uint64_t first, cnt; /* first is a multiple of 8 */
 };
 
-static void fill_valid(struct column *column, const struct tile *tile)
+/* `width` is a constant at each call, so that its loads are plain ones. */
+__attribute__((always_inline)) static inline void valid_bits(
+	struct column *column, const struct tile *tile, uint32_t width)
 {
-	uint64_t null_bits = column->field.null_bits;
+	uint64_t null_bits = column->field.null_bits, stride = tile->stride;
+	uint8_t *dst = column->valid + tile->first / 8;
 	const uint8_t *at = tile->at;
 
-	for (uint64_t i = 0; i < tile->cnt; i += 8) {
-		uint64_t cnt = tile->cnt - i < 8 ? tile->cnt - i : 8;
-		uint8_t byte = 0;
+	for (uint64_t left = tile->cnt; left > 0;) {
+		uint32_t cnt = left < 8 ? (uint32_t)left : 8, byte = 0;
 
-		for (uint64_t j = 0; j < cnt; j++, at += tile->stride)
-			byte |= (uint8_t)((bits_load(at, column->width) != null_bits) << j);
-		column->valid[(tile->first + i) / 8] = byte;
-		column->null_cnt += cnt - (uint64_t)__builtin_popcount(byte);
+		for (uint32_t j = 0; j < cnt; j++, at += stride)
+			byte |= (uint32_t)(bits_load(at, width) != null_bits) << j;
+		column->null_cnt += cnt - (uint32_t)__builtin_popcount(byte);
+		*dst++ = (uint8_t)byte;
+		left -= cnt;
+	}
+}
+
+static void fill_valid(struct column *column, const struct tile *tile)
+{
+	switch (column->width) {
+	case 1:
+		valid_bits(column, tile, 1);
+		break;
+	case 2:
+		valid_bits(column, tile, 2);
+		break;
+	case 4:
+		valid_bits(column, tile, 4);
+		break;
+	default:
+		valid_bits(column, tile, 8);
 	}
 }
 
@@ -219,6 +256,15 @@ static void fill_decimal(struct column *column, const struct tile *tile)
 	int sign = is_signed(&column->field);
 	int128 power = 1;
 
+	/* Nearly all prices: an i64 whose scale is the column's. */
+	if (column->field.type == STOUP_TYPE_I64 && column->field.exp10 < 0) {
+		for (uint64_t i = 0; i < tile->cnt; i++) {
+			int128 value = (int64_t)bits_load(tile->at + i * tile->stride, 8);
+
+			memcpy(dst + i * DECIMAL_WIDTH, &value, DECIMAL_WIDTH);
+		}
+		return;
+	}
 	for (int i = 0; i < column->field.exp10; i++)
 		power *= 10;
 	for (uint64_t i = 0; i < tile->cnt; i++) {
@@ -298,8 +344,37 @@ static int text_room(struct column *column, size_t len)
 	return 0;
 }
 
+/* Texts of one byte: a side, an action. */
+static int fill_char(struct column *column, const struct tile *tile, uint64_t *ret_idx)
+{
+	int32_t *offsets = column->offsets + tile->first + 1;
+	uint8_t *dst;
+	size_t len = 0;
+
+	if (column->text_len + tile->cnt > INT32_MAX)
+		return -EFBIG;
+	if (text_room(column, tile->cnt) < 0)
+		return -ENOMEM;
+	dst = column->text + column->text_len;
+	for (uint64_t i = 0; i < tile->cnt; i++) {
+		uint8_t c = tile->at[i * tile->stride];
+
+		if (c >= 0x80) {
+			*ret_idx = tile->first + i;
+			return -EILSEQ;
+		}
+		dst[len] = c; /* an empty text is written over */
+		len += c != 0;
+		offsets[i] = (int32_t)(column->text_len + len);
+	}
+	column->text_len += len;
+	return 0;
+}
+
 static int fill_text(struct column *column, const struct tile *tile, uint64_t *ret_idx)
 {
+	if (column->width == 1 && !column->valid)
+		return fill_char(column, tile, ret_idx);
 	for (uint64_t i = 0; i < tile->cnt; i++) {
 		const uint8_t *text = tile->at + i * tile->stride;
 		uint32_t len = (uint32_t)strnlen((const char *)text, column->width);
@@ -358,51 +433,64 @@ static int lies_so(const struct column *column, const struct stoup_span *span)
 	       (column->form == STOUP_ARROW_I64 && column->width == 8);
 }
 
-static uint32_t value_width(const struct column *column)
+static uint64_t values_len(const struct column *column, uint64_t cnt)
 {
+	if (column->form == STOUP_ARROW_TEXT)
+		return (cnt + 1) * sizeof(*column->offsets);
 	if (column->form == STOUP_ARROW_DECIMAL)
-		return DECIMAL_WIDTH;
-	return column->form == STOUP_ARROW_PLAIN ? column->width : 8;
+		return cnt * DECIMAL_WIDTH;
+	return cnt * (column->form == STOUP_ARROW_PLAIN ? column->width : 8);
 }
 
-static int column_buffers(struct column *column, const struct stoup_span *span)
+/* Bytes of the slab that a column needs. */
+static uint64_t column_len(const struct column *column, const struct stoup_span *span)
+{
+	uint64_t len = column->field.flags & STOUP_FIELD_NULL ? PAD((span->record_cnt + 7) / 8) : 0;
+
+	return lies_so(column, span) ? len : len + PAD(values_len(column, span->record_cnt));
+}
+
+static int column_buffers(struct column *column, const struct stoup_span *span, struct slab *slab)
 {
 	uint64_t cnt = span->record_cnt;
 	int rc;
 
-	if (column->field.flags & STOUP_FIELD_NULL) {
-		column->valid = buffer_make((cnt + 7) / 8);
-		if (!column->valid)
-			return -ENOMEM;
-	}
-	if (column->form == STOUP_ARROW_TEXT) {
-		column->offsets = buffer_make((cnt + 1) * sizeof(*column->offsets));
-		if (!column->offsets)
-			return -ENOMEM;
-		column->offsets[0] = 0;
-		return text_room(column, 1);
-	}
 	if (lies_so(column, span)) {
 		rc = stoup_hold(span, &column->lease);
-		column->borrowed = rc == 0;
-		return rc;
+		if (rc < 0)
+			return rc;
+		column->borrowed = 1;
 	}
-	column->values = buffer_make(cnt * value_width(column));
-	return column->values ? 0 : -ENOMEM;
+	column->slab = slab;
+	atomic_fetch_add_explicit(&slab->refs, 1, memory_order_relaxed);
+	if (column->field.flags & STOUP_FIELD_NULL)
+		column->valid = buffer_take(slab, (cnt + 7) / 8);
+	if (column->borrowed)
+		return 0;
+	column->values = buffer_take(slab, values_len(column, cnt));
+	if (column->form != STOUP_ARROW_TEXT)
+		return 0;
+	column->offsets = (int32_t *)(void *)column->values;
+	column->offsets[0] = 0;
+	return text_room(column, 1);
+}
+
+static void column_init(
+	struct column *column, const struct stoup_field *field, enum stoup_arrow_form form)
+{
+	*column = (struct column){.field = *field, .form = form, .width = stoup_arrow_width(field)};
 }
 
 static int column_make(const struct stoup_field *field, enum stoup_arrow_form form,
-	const struct stoup_span *span, struct ArrowArray *ret)
+	const struct stoup_span *span, struct slab *slab, struct ArrowArray *ret)
 {
-	struct column *column = calloc(1, sizeof(*column));
+	struct column *column = malloc(sizeof(*column));
 	int rc;
 
 	if (!column)
 		return -ENOMEM;
-	column->field = *field;
-	column->form = form;
-	column->width = stoup_arrow_width(field);
-	rc = column_buffers(column, span);
+	column_init(column, field, form);
+	rc = column_buffers(column, span, slab);
 	if (rc < 0) {
 		column_free(column);
 		return rc;
@@ -420,10 +508,8 @@ static void column_finish(struct ArrowArray *array, const struct stoup_span *spa
 {
 	struct column *column = array->private_data;
 
-	if (column->null_cnt == 0) {
-		free(column->valid);
+	if (column->null_cnt == 0)
 		column->valid = NULL;
-	}
 	array->null_count = (int64_t)column->null_cnt;
 	column->buffers[0] = column->valid;
 	if (column->form == STOUP_ARROW_TEXT) {
@@ -487,41 +573,85 @@ static int fill_all(
 	return 0;
 }
 
-static int column_add(struct ArrowArray *array, const struct stoup_field *field,
-	enum stoup_arrow_form form, const struct stoup_span *span, struct stoup_error *err)
+static int column_error(
+	const struct stoup_span *span, const char *name, int rc, struct stoup_error *err)
 {
-	struct parent *parent = array->private_data;
-	int rc = column_make(field, form, span, &parent->children[array->n_children]);
+	return stoup_error_set(err, rc,
+		rc == -ENOMEM ? "no memory for the column %.35s of %llu records"
+		: rc == -EINVAL
+			? "the column %.35s of %llu records is not copied, and the bytes of its span "
+			  "are no longer held"
+			: "no lease for the column %.35s of %llu records, which is not copied: "
+			  "release something",
+		name, (unsigned long long)span->record_cnt);
+}
 
-	if (rc < 0)
-		return stoup_error_set(err, rc,
-			rc == -ENOMEM ? "no memory for the column %.35s of %llu records"
-			: rc == -EINVAL
-				? "the column %.35s of %llu records is not copied, and the bytes of its span "
-				  "are no longer held"
-				: "no lease for the column %.35s of %llu records, which is not copied: "
-				  "release something",
-			field->name, (unsigned long long)span->record_cnt);
-	parent->pointers[array->n_children] = &parent->children[array->n_children];
-	array->n_children++;
+/* The columns of an array, one after the other: 0 where there are no more. */
+struct walk {
+	struct stoup_field record; /* of STOUP_ARROW_RECORDS */
+	const struct stoup_field *field;
+	enum stoup_arrow_form form;
+	uint32_t idx;
+};
+
+static int walk_next(struct walk *walk, const struct stoup_schema *schema, uint32_t flags)
+{
+	if (flags & STOUP_ARROW_RECORDS) {
+		walk->record = stoup_arrow_record_field(schema);
+		walk->field = &walk->record;
+		walk->form = STOUP_ARROW_PLAIN;
+		return walk->idx++ == 0;
+	}
+	while (walk->idx < schema->field_cnt) {
+		walk->field = &schema->fields[walk->idx++];
+		walk->form = stoup_arrow_form(walk->field, flags);
+		if (walk->form != STOUP_ARROW_SKIP)
+			return 1;
+	}
 	return 0;
+}
+
+static struct slab *slab_make(const struct stoup_span *span, uint32_t flags)
+{
+	uint64_t len = sizeof(struct slab);
+	struct walk walk = {0};
+	struct column column;
+	struct slab *slab;
+
+	while (walk_next(&walk, span->schema, flags)) {
+		column_init(&column, walk.field, walk.form);
+		len += column_len(&column, span);
+	}
+	slab = aligned_alloc(BUFFER_ALIGN, PAD(len));
+	if (slab) {
+		atomic_init(&slab->refs, 1);
+		slab->used = 0;
+	}
+	return slab;
 }
 
 static int columns_add(struct ArrowArray *array, const struct stoup_span *span, uint32_t flags,
 	struct stoup_error *err)
 {
-	const struct stoup_schema *schema = span->schema;
-	struct stoup_field record = stoup_arrow_record_field(schema);
+	struct parent *parent = array->private_data;
+	struct slab *slab = slab_make(span, flags);
+	struct walk walk = {0};
 	int rc = 0;
 
-	if (flags & STOUP_ARROW_RECORDS)
-		return column_add(array, &record, STOUP_ARROW_PLAIN, span, err);
-	for (uint32_t i = 0; i < schema->field_cnt && rc == 0; i++) {
-		enum stoup_arrow_form form = stoup_arrow_form(&schema->fields[i], flags);
+	if (!slab)
+		return stoup_error_set(err, -ENOMEM, "no memory for the columns of %llu records",
+			(unsigned long long)span->record_cnt);
+	while (rc == 0 && walk_next(&walk, span->schema, flags)) {
+		struct ArrowArray *child = &parent->children[array->n_children];
 
-		if (form != STOUP_ARROW_SKIP)
-			rc = column_add(array, &schema->fields[i], form, span, err);
+		rc = column_make(walk.field, walk.form, span, slab, child);
+		if (rc < 0) {
+			column_error(span, walk.field->name, rc, err);
+			break;
+		}
+		parent->pointers[array->n_children++] = child;
 	}
+	slab_release(slab);
 	return rc;
 }
 
