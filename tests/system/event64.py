@@ -157,6 +157,19 @@ for rounds in range(3):
     t.equal(local, [(recv, i) for recv, _, i in rows], "local order")
     t.true(3000 < len(found) < 6000, f"most events stand once: {len(found)}")
     t.run([t.STOUP, "verify", store])
+# The order of the array itself is that of hftbacktest's own converters: the earlier head first, of equal ones by exchange
+# time the one that is known earlier.
+path = dbn("w.mbo.dbn", [mbo("A", "B", P, 1, 2, at=20, event=T + 10), mbo("A", "B", P, 1, 1, at=30, event=T + 10),
+                         mbo("A", "B", P, 1, 4, at=70, event=T + 60), mbo("A", "B", P, 1, 3, at=80, event=T + 50)])
+first = path_of("trades.csv", "exchange,symbol,timestamp,local_timestamp,id,side,price,amount\n"
+                f"d,X,{T // US + 1},{T // US + 3},1,buy,1,1\nd,X,{T // US + 1},{T // US + 2},2,buy,2,1\n")
+check(events(ingest(first)[0], "d/X/event64"), [
+    (LOCAL | BUY | TRADE, T + 1000, T + 2000, 2.0, 1.0), (BOTH | BUY | TRADE, T + 1000, T + 3000, 1.0, 1.0),
+    (EXCH | BUY | TRADE, T + 1000, T + 2000, 2.0, 1.0)], "equal exchange times")
+check(events(ingest(path)[0], "XTST.TEST/AAA/event64"), [
+    (BOTH | BUY | ADD, T + 10, T + 20, 1.0, 1.0, 2, 128), (BOTH | BUY | ADD, T + 10, T + 30, 1.0, 1.0, 1, 128),
+    (EXCH | BUY | ADD, T + 50, T + 80, 1.0, 1.0, 3, 128), (BOTH | BUY | ADD, T + 60, T + 70, 1.0, 1.0, 4, 128),
+    (LOCAL | BUY | ADD, T + 50, T + 80, 1.0, 1.0, 3, 128)], "woven")
 path = dbn("s.mbo.dbn", [mbo("A", "B", P, 1, 1, at=100, event=T + 100), mbo("A", "B", P, 1, 2, at=200, event=T + 450),
                          mbo("A", "B", P, 1, 3, at=500, event=T + 490)])
 store, told = ingest(path)
@@ -179,7 +192,7 @@ depth = path_of("depth.csv", "exchange,symbol,timestamp,local_timestamp,is_snaps
     for at, snapshot, side, price, amount in (
         (0, "true", "ask", 6429, 10), (0, "true", "ask", 6430, 20), (0, "true", "bid", 6428, 30),
         (0, "true", "bid", 6427.5, 40), (1, "false", "bid", 6428, 0), (2, "true", "bid", 6420, 1),
-        (3, "true", "ask", 6440, 2))))
+        (3, "true", "ask", 6440, 2), (3, "true", "bid", 6410, 5))))
 store, _ = ingest(trades, depth)
 E = S * US
 check(events(store, "deribit/BTC-PERPETUAL/event64"), [
@@ -189,7 +202,8 @@ check(events(store, "deribit/BTC-PERPETUAL/event64"), [
     (BOTH | SELL | SNAPSHOT, E, E + 7000, 6429.0, 10.0), (BOTH | SELL | SNAPSHOT, E, E + 7000, 6430.0, 20.0),
     (BOTH | SELL | TRADE, E + 1000, E + 8000, 6428.5, 1.25), (BOTH | BUY | DEPTH, E + 1000, E + 8000, 6428.0, 0.0),
     (BOTH | TRADE, E + 2000, E + 9000, 6428.5, 2.25), (BOTH | BUY | CLEAR, E + 2000, E + 9000, 6420.0, 0.0),
-    (BOTH | BUY | SNAPSHOT, E + 2000, E + 9000, 6420.0, 1.0), (BOTH | SELL | CLEAR, E + 3000, E + 10000, 6440.0, 0.0),
+    (BOTH | BUY | SNAPSHOT, E + 2000, E + 9000, 6420.0, 1.0), (BOTH | BUY | CLEAR, E + 3000, E + 10000, 6410.0, 0.0),
+    (BOTH | BUY | SNAPSHOT, E + 3000, E + 10000, 6410.0, 5.0), (BOTH | SELL | CLEAR, E + 3000, E + 10000, 6440.0, 0.0),
     (BOTH | SELL | SNAPSHOT, E + 3000, E + 10000, 6440.0, 2.0)], "Tardis")
 
 # ---- Binance -----------------------------------------------------------------------------------------------------
