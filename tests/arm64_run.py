@@ -75,6 +75,7 @@ SYSTEM_NOT = {
     "bench_codec": "about measurements", "bench_command": "about measurements", "bench_suite": "about measurements",
     "csv_files": "it needs real data", "real_files": "it needs real data",
     "python_sweep": "it measures memory, and would measure the emulator's",
+    "arrow_stream": "this machine's Python would load the library of another",
     "man_pages": "about texts", "source_rules": "about texts",
 }
 
