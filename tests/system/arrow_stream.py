@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A whole scan as an Arrow stream, taken as a foreign program takes it: by the interface's structs alone (ctypes), over the
-pool and over mapped files, whose spans are cut into batches."""
+pool and over mapped files, whose spans are cut into batches. And whole ranges as one array (stoup_array)."""
 import array
 import ctypes as c
 import os
@@ -54,6 +54,10 @@ Stream._fields_ = [("get_schema", c.CFUNCTYPE(c.c_int, c.POINTER(Stream), c.POIN
                    ("get_next", c.CFUNCTYPE(c.c_int, c.POINTER(Stream), c.POINTER(Array))),
                    ("get_last_error", c.CFUNCTYPE(c.c_char_p, c.POINTER(Stream))),
                    ("release", c.CFUNCTYPE(None, c.POINTER(Stream))), ("private_data", c.c_void_p)]
+
+
+def leases(daemon):
+    return sum(consumer["leases"] for consumer in daemon.stat()["consumers"])
 
 
 def must(rc, err):
@@ -132,14 +136,14 @@ scan.end()
 scan = Scan(daemon.pool, t.name_of("AAA"), 1)
 held = list(scan.batches())
 scan.stream.release(c.byref(scan.stream))
-t.until(lambda: daemon.stat()["consumers"][0]["leases"] == len(held), f"{len(held)} leases")
+t.until(lambda: leases(daemon) == len(held), f"{len(held)} leases")
 records = b"".join(column(batch, 0, 1, 56 * batch.length) for batch in held)
 t.equal(records, b"".join(t.mbo(*row, sequence=i) for i, row in enumerate(rows)), "the records themselves")
 t.equal(lib.stoup_detach(scan.st), -16, "EBUSY")
 thread = threading.Thread(target=lambda: [batch.release(c.byref(batch)) for batch in held])
 thread.start()
 thread.join()
-t.until(lambda: daemon.stat()["consumers"][0]["leases"] == 0, "no lease")
+t.until(lambda: leases(daemon) == 0, "no lease")
 t.equal(lib.stoup_detach(scan.st), 0, "detached")
 daemon.stop()
 
@@ -173,4 +177,65 @@ scan = Scan(daemon.pool, "X/Y/pairs", 1, direct=True)
 bases = [(batch.children[0].contents.buffers[1], batch.length, batch.release(c.byref(batch))) for batch in scan.batches()]
 t.equal([base - bases[0][0] for base, _, _ in bases], [0, 16 * BATCH, 32 * BATCH], "in place, one behind the other")
 scan.end()
+daemon.stop()
+
+# ---- whole arrays ---------------------------------------------------------------------------------------------
+
+
+class Whole(c.Structure):
+    _fields_ = [("base", c.c_void_p), ("cnt", c.c_uint64), ("stride", c.c_uint64), ("schema", c.c_void_p),
+                ("direct", c.c_uint32), ("zero", c.c_uint32), ("lease", c.c_uint64 * 3)]
+
+
+def whole(st, name, low=0, high=0):
+    """The array, or the code and the text."""
+    series, err, found = Series(), Error(), Whole()
+    must(lib.stoup_series_find(st, name.encode(), c.byref(series), c.byref(err)), err)
+    rc = lib.stoup_array(st, c.byref(series), c.byref(Range(low, high, 0, 0)), c.byref(found), c.byref(err))
+    return found if rc == 0 else (rc, err.text.decode())
+
+
+# Several series of one ingest: each is one array of its own, aligned for hftbacktest.
+symbols = {"AAA": 11, "BBB": 12, "CCC": 13}
+rows = list(t.mbo_records(70_001, symbols))
+work = t.temp_dir()
+t.dbn_file(os.path.join(work, "in.dbn"), symbols, (t.mbo(*row, sequence=i) for i, row in enumerate(rows)))
+store = os.path.join(work, "store")
+t.run([t.STOUP, "ingest", "--store", store, "--to", "event64", "--codec", "none", "--quiet", os.path.join(work, "in.dbn")])
+daemon = t.Daemon(store, "16M")
+st, err = c.c_void_p(), Error()
+must(lib.stoup_attach(daemon.pool.encode(), None, c.byref(st), c.byref(err)), err)
+arrays = []
+for symbol, ident in symbols.items():
+    expected = [(key, price / 1e9) for of, key, price, _ in rows if of == ident]
+    found = whole(st, f"XTST.TEST/{symbol}/event64")
+    t.equal((found.cnt, found.stride, found.direct, found.base % 64), (len(expected), 64, 1, 0), symbol)
+    events = struct.iter_unpack("<Qqqddqqd", c.string_at(found.base, 64 * found.cnt))
+    known = [(event[2], event[3]) for event in events if event[0] & 1 << 30]
+    t.equal(known, expected, f"{symbol}: times and prices")
+    arrays.append(found)
+t.equal(daemon.counter("direct_files"), 1, "one file, mapped once")
+t.equal(lib.stoup_detach(st), -16, "EBUSY while arrays are held")
+for found in arrays:
+    t.equal(lib.stoup_array_release(c.byref(found)), 0, "released")
+t.equal(lib.stoup_detach(st), 0, "detached")
+daemon.stop()
+
+# Compressed: what one block holds, else the numbers, before a block is loaded.
+store, _ = t.make_store(20_000, SYMBOLS)
+daemon = t.Daemon(store, "16M")
+rows = list(t.mbo_records(20_000, SYMBOLS))
+st = c.c_void_p()
+must(lib.stoup_attach(daemon.pool.encode(), None, c.byref(st), c.byref(err)), err)
+code, text = whole(st, t.name_of("AAA"))
+t.equal(code, -27, "EFBIG")
+t.true("20000 records (1094 KiB) in 18 blocks" in text and "--codec none" in text, text)
+t.equal(daemon.counter("loads"), 0, "nothing was loaded")
+found = whole(st, t.name_of("AAA"), rows[100][1], rows[1000][1])
+t.equal((found.cnt, found.direct), (900, 0), "a part that one block holds")
+t.equal(c.string_at(found.base, 56 * 900), b"".join(t.mbo(*row, sequence=100 + i) for i, row in enumerate(rows[100:1000])),
+        "its records")
+t.equal(lib.stoup_array_release(c.byref(found)), 0, "released")
+t.equal(lib.stoup_array_release(c.byref(found)), 0, "and not twice")
+t.equal(lib.stoup_detach(st), 0, "detached")
 daemon.stop()
