@@ -84,8 +84,9 @@ struct stoup_options {
 	uint32_t wait;       /* STOUP_WAIT_* */
 	uint32_t flags;      /* STOUP_NO_RECONNECT, STOUP_POPULATE, or 0 */
 	uint64_t timeout_ns; /* longest wait of one call; 0 = stoupd's --request-timeout (30 s) */
-	uint64_t spin_ns;    /* of STOUP_WAIT_SLEEP: time to spin before sleeping; 0 = 20 us */
-	uint32_t ahead_cnt;  /* blocks that a cursor has read ahead; 0 = 16, UINT32_MAX = none */
+	uint64_t spin_ns;   /* of STOUP_WAIT_SLEEP: time to spin before sleeping; 0 = 20 us, none on
+	                        two processors or one */
+	uint32_t ahead_cnt; /* blocks that a cursor has read ahead; 0 = 16, UINT32_MAX = none */
 	uint32_t zero;
 	uint64_t pool_len; /* automatic daemon only: bytes of its pool; 0 = its default */
 	const char *
