@@ -260,6 +260,24 @@ STOUP_API int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
  * copies of it included. NULL is allowed. */
 STOUP_API int stoup_release(struct stoup_lease *lease);
 
+/* What this attachment did so far; thread-safe, approximate. */
+struct stoup_stats {
+	size_t struct_len; /* in: sizeof(struct stoup_stats) */
+	uint64_t hit_cnt, miss_cnt, timeout_cnt;
+	uint64_t wait_ns;                 /* spent waiting for blocks */
+	uint64_t record_cnt;              /* records in the spans handed out, direct ones as well */
+	uint64_t doorbell_cnt;            /* system calls to wake the daemon */
+	uint64_t lease_cnt, leased_bytes; /* held now */
+	uint64_t reconnect_cnt;           /* daemons that this attachment went on to */
+	uint64_t direct_cnt;              /* spans handed out of volumes' own files */
+	uint64_t direct_alone_cnt;        /* of those: while no daemon served this attachment */
+};
+STOUP_API int stoup_stats(struct stoup *st, struct stoup_stats *ret);
+
+/* Is the pool alive? 0; -EPIPE the daemon is dead or stopped, or the connection closed; -ETIME silent;
+ * -ECHILD after a fork. Thread-safe. */
+STOUP_API int stoup_health(struct stoup *st, struct stoup_error *err);
+
 /* A whole range as one array, for programs that take a pointer and a count: hftbacktest, or a loop of
  * one's own over years. `base` is aligned as the schema says (event64: 64 bytes), read-only, and stays
  * until stoup_array_release. */
@@ -287,24 +305,6 @@ STOUP_API int stoup_array(struct stoup *st, const struct stoup_series *series,
 
 /* Give it back, from any thread. 0; as stoup_release. An array without records holds nothing. */
 STOUP_API int stoup_array_release(struct stoup_array *array);
-
-/* What this attachment did so far; thread-safe, approximate. */
-struct stoup_stats {
-	size_t struct_len; /* in: sizeof(struct stoup_stats) */
-	uint64_t hit_cnt, miss_cnt, timeout_cnt;
-	uint64_t wait_ns;                 /* spent waiting for blocks */
-	uint64_t record_cnt;              /* records in the spans handed out, direct ones as well */
-	uint64_t doorbell_cnt;            /* system calls to wake the daemon */
-	uint64_t lease_cnt, leased_bytes; /* held now */
-	uint64_t reconnect_cnt;           /* daemons that this attachment went on to */
-	uint64_t direct_cnt;              /* spans handed out of volumes' own files */
-	uint64_t direct_alone_cnt;        /* of those: while no daemon served this attachment */
-};
-STOUP_API int stoup_stats(struct stoup *st, struct stoup_stats *ret);
-
-/* Is the pool alive? 0; -EPIPE the daemon is dead or stopped, or the connection closed; -ETIME silent;
- * -ECHILD after a fork. Thread-safe. */
-STOUP_API int stoup_health(struct stoup *st, struct stoup_error *err);
 
 /* Fork with leases. A child of fork() shares the mapping of the data but holds nothing: the daemon does
  * not know it, and what its parent releases is reused under its eyes. With these three calls it inherits
