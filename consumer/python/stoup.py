@@ -59,7 +59,7 @@ import struct
 import sys
 import time
 import weakref
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Generator, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 try:
     import numpy as np
@@ -67,7 +67,7 @@ except ImportError:
     np = None
 
 __version__ = "0.1.0"
-__all__ = ["open", "Client", "Series", "Cursor", "Schema", "Field", "times", "prices", "to_ns", "to_pandas", "to_arrow",
+__all__ = ["open", "Client", "Series", "Cursor", "Merge", "Schema", "Field", "times", "prices", "to_ns", "to_pandas", "to_arrow",
            "Error", "NotFound", "Timeout", "Gone", "Damaged", "Exhausted", "Stale", "Inherited"]
 
 Time = Union[int, str, datetime.datetime, datetime.date, Any]
@@ -688,13 +688,15 @@ class _Head:
     def __init__(self, series: "Series", start: Optional[int], end: Optional[int], flags: int) -> None:
         self.series, shift = series, series.schema.interval_ns
         low, high = _bounds(None if start is None else start - shift, None if end is None else end - shift)
-        self.run = iter(Cursor(series, low, high, flags, batch=1))
-        self.array, self.keys, self.at, self.carry = None, (), 0, 0
+        self.cursor = Cursor(series, low, high, flags, batch=1)
+        self.array: Any = None
+        self.keys: Any = ()
+        self.at = self.carry = 0
 
     def load(self) -> bool:
-        """The next span; False at the end. What was before is let go first."""
+        """The next span; False at the end. What was before is let go first. An error leaves it where it is."""
         self.array, self.keys, self.at = None, (), 0
-        array = next(self.run, None)
+        array = next(self.cursor, None)
         if array is None:
             return False
         self.array, self.keys = array, self._keys(array)
@@ -715,6 +717,10 @@ class _Head:
             self.carry = int(keys[-1])
         return keys
 
+    def close(self) -> None:
+        self.cursor.close()
+        self.array, self.keys = None, ()
+
     def records(self, begin: int, end: int) -> Array:
         stride = 1 if np is not None else self.series.schema.stride
         return self.array[begin * stride:end * stride]
@@ -726,23 +732,108 @@ class _Head:
         return self.at + int(self.keys[self.at:].searchsorted(key, "right" if tied else "left"))
 
 
-def _merge(heads: List[_Head]) -> Iterator[Tuple[int, Array]]:
-    heap = [(int(head.keys[0]), i) for i, head in enumerate(heads) if head.load()]
-    heapq.heapify(heap)
-    while heap:
-        _, i = heap[0]
-        head = heads[i]
-        if len(heap) > 1:
-            key, other = min(heap[1:3])
-            end = head.upto(key, i < other)
-        else:
-            end = len(head.keys)
-        begin, head.at = head.at, end
-        yield i, head.records(begin, end)
-        if end < len(head.keys) or head.load():
-            heapq.heapreplace(heap, (int(head.keys[head.at]), i))
-        else:
-            heapq.heappop(heap)
+class _Merged:
+    """What a merge shares with the generator that runs it; see _Step."""
+    __slots__ = ("heads", "due", "heap", "state")
+
+    def __init__(self, heads: List[_Head]) -> None:
+        self.heads, self.due = heads, list(range(len(heads)))  # due: those whose next span is to be loaded
+        self.heap: List[Tuple[int, int]] = []
+        self.state = "begun"
+
+
+def _runs(merged: _Merged) -> Generator[Tuple[int, Array], None, None]:
+    """Run a merge, or go on with it. A head is due until its next span is there, whatever errors come before."""
+    state, heads, heap, due = "interrupted", merged.heads, merged.heap, merged.due
+    try:
+        while True:
+            while due:
+                head = heads[due[-1]]
+                try:
+                    more = head.load()
+                except (Error, ValueError):
+                    state = "failed"
+                    raise
+                i = due.pop()
+                if more:
+                    heapq.heappush(heap, (int(head.keys[0]), i))
+            if not heap:
+                state = "ended"
+                return
+            _, i = heap[0]
+            head = heads[i]
+            if len(heap) > 1:
+                key, other = min(heap[1:3])
+                end = head.upto(key, i < other)
+            else:
+                end = len(head.keys)
+            begin, head.at = head.at, end
+            if end < len(head.keys):
+                heapq.heapreplace(heap, (int(head.keys[end]), i))
+            else:
+                heapq.heappop(heap)
+                due.append(i)
+            yield i, head.records(begin, end)
+    finally:
+        merged.state = state
+
+
+class Merge:
+    """Several series in one time order: iterate over it for (i, array). Made by Client.merge(); closed when it ends, by
+    close(), or as a context manager.
+
+    An error leaves it where it is, as it does a Cursor: iterate on to try again, or skip() what is damaged. A
+    KeyboardInterrupt within a step ends it; one in the loop's body does not. One thread at a time.
+    """
+
+    def __init__(self, heads: List[_Head]) -> None:
+        self._merged = _Merged(heads)
+        self._run = _runs(self._merged)
+
+    def __iter__(self) -> Iterator[Tuple[int, Array]]:
+        state = self._merged.state
+        if state == "closed":
+            raise ValueError("the merge is closed")
+        if state == "interrupted":
+            raise _error(-errno.EINTR, "the merge was interrupted within a step: begin another one")
+        if state == "failed":
+            self._merged.state, self._run = "begun", _runs(self._merged)
+        return self._run
+
+    def __next__(self) -> Tuple[int, Array]:
+        try:
+            return next(self.__iter__())
+        except KeyboardInterrupt:  # perhaps with a run in hand
+            self._run.close()
+            self._merged.state = "interrupted"
+            raise
+
+    def skip(self) -> int:
+        """Step over the block at which the last step failed; the number of records left out, at most. Error (EINVAL)
+        when it did not fail."""
+        if self._run.gi_running:
+            raise ValueError("the merge is used by another thread")
+        if self._merged.state != "failed":
+            raise _error(-errno.EINVAL, "the last step of this merge did not fail")
+        return self._merged.heads[self._merged.due[-1]].cursor.skip()
+
+    def close(self) -> None:
+        """End it. Arrays that it yielded stay."""
+        running = self._run.gi_running  # in another thread: which lets its arrays go itself
+        for head in self._merged.heads:
+            head.cursor.close() if running else head.close()
+        if not running:
+            self._run.close()
+            self._merged.state = "closed"
+
+    def __enter__(self) -> "Merge":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a merge cannot be pickled: pickle the series, and merge them there")
 
 
 # ---- clients -----------------------------------------------------------------------------------------------
@@ -973,13 +1064,15 @@ class Client:
         return found
 
     def merge(self, *series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
-              direct: Union[bool, str] = False) -> Iterator[Tuple[int, Array]]:
+              direct: Union[bool, str] = False) -> Merge:
         """Several series in one time order: (i, array) for each run of records of series[i] that comes before the next
         record of any other. Of equal times the series that was named first goes first. Bars are placed at their end.
         Keeps one span of each series, whatever the length."""
+        if direct not in (False, True, "auto"):
+            raise ValueError("direct is False, True or 'auto'")
         low, high = None if start is None else to_ns(start), None if end is None else to_ns(end)
         flags = _DIRECT_OR_POOL if direct == "auto" else _DIRECT if direct else 0
-        return _merge([_Head(self._series(one), low, high, flags) for one in series])
+        return Merge([_Head(self._series(one), low, high, flags) for one in series])
 
     # ---- the attachment
 
