@@ -64,6 +64,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* stoup_stats is a struct and a function */
 #endif
 
 #define STOUP_API __attribute__((visibility("default")))
@@ -316,6 +318,7 @@ STOUP_API int stoup_fork_child(struct stoup_fork *fork_state, struct stoup_error
 STOUP_API const char *stoup_version(void);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 
