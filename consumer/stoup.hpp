@@ -444,7 +444,7 @@ struct stoup {
 		std::span<const T> next()
 		{
 			if (advance() < 0) [[unlikely]]
-				throw error(*::stoup_cursor_error(raw_));
+				raise(raw_);
 			return records_here();
 		}
 		std::uint64_t skip() { return try_skip().value(); }
@@ -491,10 +491,20 @@ struct stoup {
 		{
 			int rc = ::stoup_next(raw_, &span_);
 
-			if (rc <= 0)
-				span_ = {};
+			if (rc <= 0) [[unlikely]] { /* nothing to read, nothing to hold */
+				span_.base = nullptr;
+				span_.record_cnt = 0;
+				span_.client = nullptr;
+			}
 			return rc;
 		}
+#ifdef __cpp_exceptions
+		/* Out of the way, so that next() is small enough for the loop of its caller. */
+		[[noreturn, gnu::cold, gnu::noinline]] static void raise(const ::stoup_cursor *at)
+		{
+			throw error(*::stoup_cursor_error(at));
+		}
+#endif
 		std::span<const T> records_here() const noexcept
 		{
 			return std::span<const T>(static_cast<const T *>(span_.base), span_.record_cnt);
