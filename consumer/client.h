@@ -52,6 +52,7 @@
 #include <unistd.h>
 #include "consumer/stoup.h"
 #include "shm/abi.h"
+#include "shm/alive.h"
 #include "shm/catalog.h"
 #include "shm/control.h"
 #include "shm/page.h"
@@ -64,7 +65,7 @@
 	0u /* session_no of a span that lies in a volume's own file: held by nobody */
 #define STOUP_SLICE_NS   INT64_C(20000000)    /* longest sleep without a look at the daemon */
 #define STOUP_SILENT_NS  UINT64_C(3000000000) /* heartbeats come once a second: three missed */
-#define STOUP_PULSE_NS   UINT64_C(10000000)   /* stoup_next asks the socket at most that often */
+#define STOUP_PULSE_NS   UINT64_C(10000000) /* stoup_next looks for the daemon at most that often */
 #define STOUP_LOOK_CALLS 16u /* and looks at the clock at least every so many calls */
 
 /* One catalog as mapped here. */
@@ -272,8 +273,15 @@ int stoup_session_enter(struct stoup_session *ses);
 void stoup_session_leave(struct stoup_session *ses);
 void stoup_session_retire(struct stoup_session *ses);
 
-/* Look at the instance state, and at the socket when `look` is set. 0, or -EPIPE. */
-int stoup_session_check(struct stoup_session *ses, int look);
+/* How closely to look whether the daemon is there. */
+enum stoup_look {
+	STOUP_LOOK_STATE, /* at the words of the instance: stopped, or marked dead by the kernel */
+	STOUP_LOOK_PULSE, /* at our entry and the heartbeat as well; no system call while all is well */
+	STOUP_LOOK_ASK /* at the socket, whatever the daemon's memory says */
+};
+
+/* 0, or -EPIPE. */
+int stoup_session_check(struct stoup_session *ses, enum stoup_look look);
 
 /* -EPIPE with text: how the session ended, then `more`, or what to do when that is NULL. May wait
  * some 50 ms for /proc to show whether the daemon died. */

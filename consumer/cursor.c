@@ -456,10 +456,10 @@ static void flush(struct stoup_cursor *cur)
 	cur->hit_cnt = cur->record_cnt = 0;
 }
 
-/* Is the daemon still there? The state is loaded at each call; the socket is asked at most a
- * hundred times a second, which a look at the clock decides. Fast callers look every
- * STOUP_LOOK_CALLS calls, slow ones at each: so the news is never older than a few milliseconds or
- * one call. */
+/* Is the daemon still there? Its words are loaded at each call, where the kernel marks its end; whether it
+ * still serves this process is looked for at most a hundred times a second, which a look at the clock decides.
+ * Fast callers look every STOUP_LOOK_CALLS calls, slow ones at each: so the news is never older than a few
+ * milliseconds or one call. */
 static int pulse(struct stoup_cursor *cur)
 {
 	struct stoup_session *ses = cur->ses;
@@ -467,7 +467,7 @@ static int pulse(struct stoup_cursor *cur)
 	uint64_t now, last;
 
 	if (cur->look_in-- > 1)
-		return stoup_session_check(ses, 0);
+		return stoup_session_check(ses, STOUP_LOOK_STATE);
 	flush(cur);
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
@@ -479,9 +479,9 @@ static int pulse(struct stoup_cursor *cur)
 	cur->look_ns = now;
 	last = atomic_load_explicit(&ses->pulse_ns, memory_order_relaxed);
 	if (now < last + STOUP_PULSE_NS)
-		return stoup_session_check(ses, 0);
+		return stoup_session_check(ses, STOUP_LOOK_STATE);
 	atomic_store_explicit(&ses->pulse_ns, now, memory_order_relaxed);
-	return stoup_session_check(ses, 1);
+	return stoup_session_check(ses, STOUP_LOOK_PULSE);
 }
 
 /* Past the segment at `at`; the window doubles. */

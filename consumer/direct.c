@@ -179,7 +179,7 @@ static int file_ask(struct stoup_cursor *cur, const struct stoup_snapshot_volume
 	int fd, rc;
 
 	/* Another thread went on to another daemon, or nobody could. */
-	if (ses != cur->st->current || stoup_session_check(ses, 1) < 0)
+	if (ses != cur->st->current || stoup_session_check(ses, STOUP_LOOK_ASK) < 0)
 		return -EPIPE;
 	rc = stoup_hello_file(ses, vol, deadline_ns, &fd, err);
 	if (rc < 0)
@@ -302,7 +302,7 @@ static int run_cut(struct stoup_cursor *cur, const struct run *run, struct stoup
 	return 1;
 }
 
-/* Does a daemon serve the handle? The socket is asked at most a hundred times a second. */
+/* Does a daemon serve the handle? Looked for as in a scan of the pool, at most a hundred times a second. */
 static int served(struct stoup *st)
 {
 	struct stoup_session *ses = stoup_session_current(st);
@@ -317,7 +317,7 @@ static int served(struct stoup *st)
 		       atomic_load_explicit(&ses->pulse_ns, memory_order_relaxed) + STOUP_PULSE_NS;
 		if (look)
 			atomic_store_explicit(&ses->pulse_ns, now, memory_order_relaxed);
-		rc = stoup_session_check(ses, look);
+		rc = stoup_session_check(ses, look ? STOUP_LOOK_PULSE : STOUP_LOOK_STATE);
 		stoup_session_leave(ses);
 	}
 	stoup_session_release(ses);

@@ -79,7 +79,7 @@ static int copy(struct stoup *st, uint64_t *ret_ticket, struct stoup_error *err)
 {
 	uint64_t deadline_ns = stoup_client_now() + st->opt.timeout_ns;
 	struct stoup_session *ses = st->current;
-	int rc = stoup_session_check(ses, 1);
+	int rc = stoup_session_check(ses, STOUP_LOOK_ASK);
 
 	if (rc < 0)
 		return rc;

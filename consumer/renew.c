@@ -134,7 +134,7 @@ int stoup_question_failed(struct stoup_session *ses, int rc, struct stoup_error 
 static int newer(struct stoup_session *ses, uint64_t deadline_ns, struct stoup_error *err)
 {
 	struct stoup_snapshot *snap;
-	int rc = stoup_session_check(ses, 1);
+	int rc = stoup_session_check(ses, STOUP_LOOK_ASK);
 
 	if (rc < 0)
 		return rc;

@@ -253,6 +253,28 @@ static int hung_up(const struct stoup_session *ses, uint64_t *ret_lost)
 	return (p.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
+/* The kernel would have marked the daemon's end, its heart beats, and it says that it serves us: asking the socket
+ * would tell no more. It changes the entry when it closes a connection; the number of an attachment is not
+ * given out again. */
+static int served(const struct stoup_session *ses)
+{
+	const struct stoup_control *c = ses->control;
+	const struct stoup_control_consumer *entry;
+	uint32_t idx;
+
+	if (!ses->page || stoup_alive_look(&c->alive) != STOUP_ALIVE_YES ||
+		silence(ses, stoup_client_now()) > STOUP_SILENT_NS)
+		return 0;
+	idx = ses->page->consumer_idx;
+	if (idx >= c->consumer_cap)
+		return 0;
+	entry = &stoup_control_consumers(c)[idx];
+	return atomic_load_explicit(&entry->state, memory_order_relaxed) ==
+	               STOUP_CONSUMER_ATTACHED &&
+	       atomic_load_explicit(&entry->attach_no, memory_order_relaxed) ==
+	               ses->page->attach_no;
+}
+
 int stoup_session_daemon_gone(const struct stoup_session *ses)
 {
 	/* Not seen when we attached: /proc does not show the daemon here (another PID namespace, or
@@ -309,14 +331,16 @@ int stoup_session_explain(struct stoup_session *ses, const char *more, struct st
 		ses->daemon_seen ? "closed" : "died, or closed", more ? more : text);
 }
 
-int stoup_session_check(struct stoup_session *ses, int look)
+int stoup_session_check(struct stoup_session *ses, enum stoup_look look)
 {
 	uint64_t none = 0, lost = 0;
 
 	if (atomic_load_explicit(&ses->ended, memory_order_relaxed) == 0) {
 		if (atomic_load_explicit(&ses->control->state, memory_order_relaxed) ==
 				STOUP_STATE_RUNNING &&
-			(!look || !hung_up(ses, &lost)))
+			stoup_alive_look(&ses->control->alive) != STOUP_ALIVE_NO &&
+			(look == STOUP_LOOK_STATE || (look == STOUP_LOOK_PULSE && served(ses)) ||
+				!hung_up(ses, &lost)))
 			return 0;
 		/* The first one stays: another thread's words may be out already. */
 		atomic_compare_exchange_strong_explicit(&ses->ended, &none,
@@ -351,7 +375,7 @@ int stoup_health(struct stoup *st, struct stoup_error *err)
 	ses = stoup_session_current(st);
 	rc = stoup_session_enter(ses);
 	if (rc == 0) {
-		rc = stoup_session_check(ses, 1);
+		rc = stoup_session_check(ses, STOUP_LOOK_ASK);
 		if (rc == 0)
 			rc = stoup_session_silent(ses, "", err);
 		else

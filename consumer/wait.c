@@ -158,7 +158,7 @@ static int spin(struct stoup_session *ses, const struct stoup_slot *slot, uint64
 		now = stoup_client_now();
 		if (now < look_ns)
 			continue;
-		rc = stoup_session_check(ses, 1);
+		rc = stoup_session_check(ses, STOUP_LOOK_ASK);
 		if (rc < 0)
 			return rc;
 		look_ns = now + LOOK_NS;
@@ -185,7 +185,7 @@ static int doze(struct stoup_session *ses, struct stoup_slot *slot, uint64_t dea
 		stoup_futex_wait(&slot->state, STOUP_SLOT_SLEEP, slice);
 		if (is_done(slot))
 			break;
-		rc = stoup_session_check(ses, 1);
+		rc = stoup_session_check(ses, STOUP_LOOK_ASK);
 		if (rc < 0)
 			return rc;
 		now = stoup_client_now();
@@ -221,7 +221,7 @@ static int slot_wait(struct stoup_session *ses, uint64_t deadline_ns, uint32_t *
 		if (tries == 0)
 			atomic_fetch_add_explicit(
 				&ses->page->requests_refused_cnt, 1, memory_order_relaxed);
-		rc = stoup_session_check(ses, 1);
+		rc = stoup_session_check(ses, STOUP_LOOK_ASK);
 		if (rc < 0)
 			return rc;
 		if (stoup_client_now() >= deadline_ns)

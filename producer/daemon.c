@@ -26,6 +26,7 @@
 #include "producer/cpu_list.h"
 #include "producer/memory.h"
 #include "producer/takeover.h"
+#include "shm/alive.h"
 
 #ifndef STOUP_VERSION
 #define STOUP_VERSION "0.1.0"
@@ -146,6 +147,8 @@ static int make_control(struct stoup_daemon *d, struct stoup_error *err)
 	d->control->daemon_pid = (uint32_t)getpid();
 	d->control->daemon_start = stoup_process_start((uint32_t)getpid());
 	d->control->pid_ns = stoup_pid_ns();
+	/* Where the kernel has no such list, consumers ask their sockets instead. */
+	(void)stoup_alive_own(&d->control->alive);
 	d->counters = stoup_control_counters(d->control);
 	d->table = stoup_control_buffers(d->control);
 	return 0;

@@ -148,6 +148,7 @@ struct stoup_load {
 	uint32_t prev, next;                /* in its queue, or in the free list */
 	int32_t staging_slot;               /* or -1: straight into the pool */
 	uint32_t ahead;                     /* nobody waited when it was queued */
+	int32_t step;                       /* -1: whoever asked first goes backward */
 	uint64_t off;                       /* of the extent */
 	uint64_t queued_ns;
 };
@@ -496,7 +497,7 @@ void stoup_requests_init(struct stoup_daemon *d);
 /* ---- load.c ----------------------------------------------------------------------------------- */
 
 uint32_t stoup_load_queue(
-	struct stoup_daemon *d, uint32_t volume_idx, uint32_t block_idx, int ahead);
+	struct stoup_daemon *d, uint32_t volume_idx, uint32_t block_idx, int32_t step, int ahead);
 void stoup_load_promote(struct stoup_daemon *d, uint32_t load_idx); /* somebody waits now */
 void stoup_load_drop(struct stoup_daemon *d, uint32_t load_idx); /* QUEUED, nobody waits any more */
 /* Start what can be started. Returns 1 when something moved. */

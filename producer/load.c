@@ -61,7 +61,7 @@ static struct stoup_list *queue_of(struct stoup_daemon *d, const struct stoup_lo
 }
 
 uint32_t stoup_load_queue(
-	struct stoup_daemon *d, uint32_t volume_idx, uint32_t block_idx, int ahead)
+	struct stoup_daemon *d, uint32_t volume_idx, uint32_t block_idx, int32_t step, int ahead)
 {
 	uint32_t idx = d->load_free;
 	struct stoup_load *load;
@@ -78,6 +78,7 @@ uint32_t stoup_load_queue(
 		.waiter_last = STOUP_IDX_NONE,
 		.staging_slot = -1,
 		.ahead = (uint32_t)ahead,
+		.step = step,
 		.queued_ns = d->now_ns};
 	d->volumes[volume_idx].load_idx[block_idx] = idx;
 	stoup_list_push(d, queue_of(d, load), idx);
@@ -253,6 +254,7 @@ static int load_room(struct stoup_daemon *d, uint32_t load_idx, struct stoup_rin
 	struct stoup_load *load = &d->loads[load_idx];
 	uint64_t len = block_of(d, load)->raw_len;
 
+	stoup_ring_upper_set(d->ring, load->step < 0);
 	if (load->ahead)
 		return stoup_evict_room(d, len, STOUP_RING_READAHEAD, plan);
 	/* Also while a claim waits: whatever became free elsewhere is as good. */

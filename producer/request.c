@@ -218,14 +218,16 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	const struct stoup_volume *volume;
 	uint64_t w, detail;
 	uint32_t load_idx;
+	int32_t step;
 	int rc;
 
 	stoup_count(d, STOUP_COUNTER_REQUESTS, 1);
 	rc = request_check(d, r, &detail);
 	if (rc < 0)
 		goto out_fail;
-	stoup_streams_ask(d->consumers[consumer_idx].streams, r->volume_idx, r->block_idx,
-		r->ahead_step == -1 ? -1 : 1, d->now_ns);
+	step = r->ahead_step == -1 ? -1 : 1;
+	stoup_streams_ask(
+		d->consumers[consumer_idx].streams, r->volume_idx, r->block_idx, step, d->now_ns);
 	volume = &d->volumes[r->volume_idx];
 	w = atomic_load_explicit(&volume->residency[r->block_idx], memory_order_relaxed);
 	if (w != 0) {
@@ -241,7 +243,7 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	}
 	load_idx = volume->load_idx[r->block_idx];
 	if (load_idx == STOUP_IDX_NONE)
-		load_idx = stoup_load_queue(d, r->volume_idx, r->block_idx, 0);
+		load_idx = stoup_load_queue(d, r->volume_idx, r->block_idx, step, 0);
 	else
 		stoup_load_promote(d, load_idx);
 	if (load_idx == STOUP_IDX_NONE)
@@ -275,8 +277,8 @@ static void read_ahead(struct stoup_daemon *d, const struct request *r)
 			continue;
 		if (volume->file->index->blocks[block].raw_len > d->control->block_len_max ||
 			too_long(d, &volume->file->index->blocks[block]) ||
-			stoup_load_queue(d, r->ahead_volume_idx, (uint32_t)block, 1) ==
-				STOUP_IDX_NONE)
+			stoup_load_queue(d, r->ahead_volume_idx, (uint32_t)block, r->ahead_step,
+				1) == STOUP_IDX_NONE)
 			stoup_count(d, STOUP_COUNTER_AHEAD_REFUSED, 1);
 	}
 }

@@ -178,6 +178,11 @@ void stoup_ring_largest_set(struct stoup_ring *ring, uint64_t largest_len);
 enum stoup_ring_outcome stoup_ring_alloc(struct stoup_ring *ring, uint64_t len,
 	enum stoup_ring_class class, struct stoup_ring_plan *plan);
 
+/* From which end of a free extent the next ones are cut, until it is said anew: `upper` 0 the lower one, as
+ * at creation. The blocks of a scan then lie in memory in the order of its records, forward or backward, and
+ * whoever walks them has the processor's prefetcher with it over their borders. */
+void stoup_ring_upper_set(struct stoup_ring *ring, int upper);
+
 /* Refill the free reserve when there is time: EVICT, or NONE when there is enough or nothing that
  * costs nothing to evict. Never FIT. */
 enum stoup_ring_outcome stoup_ring_reserve(struct stoup_ring *ring, struct stoup_ring_plan *plan);

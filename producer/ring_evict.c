@@ -307,6 +307,11 @@ enum stoup_ring_outcome stoup_ring_alloc(struct stoup_ring *ring, uint64_t len,
 	return STOUP_RING_NONE;
 }
 
+void stoup_ring_upper_set(struct stoup_ring *ring, int upper)
+{
+	ring->upper = upper;
+}
+
 enum stoup_ring_outcome stoup_ring_reserve(struct stoup_ring *ring, struct stoup_ring_plan *plan)
 {
 	assert(!ring->open_cnt);

@@ -256,8 +256,17 @@ uint32_t stoup_extent_carve(struct stoup_ring *ring, uint32_t from, uint64_t len
 			ring->hand = ring->first;
 		return idx;
 	}
-	list_insert(ring, idx, n->prev, from);
-	n->off += len;
+	if (ring->upper) {
+		ring->node[idx].off = n->off + n->len - len;
+		list_insert(ring, idx, from, n->next);
+		if (ring->hand == from)
+			ring->hand = ring->node[idx].next;
+		if (ring->hand == STOUP_NODE_NONE)
+			ring->hand = ring->first;
+	} else {
+		list_insert(ring, idx, n->prev, from);
+		n->off += len;
+	}
 	n->len -= len;
 	n->state = STOUP_RING_FREE;
 	gap_settle(ring, from);

@@ -76,6 +76,7 @@ struct stoup_ring {
 	uint32_t spare_free;
 	uint32_t spare_buf_cnt;
 	uint32_t open_cnt; /* candidates not settled */
+	int upper;         /* cut from the upper end of a free extent */
 	uint64_t bin_map[STOUP_BIN_WORD_CNT];
 	uint32_t bin[STOUP_BIN_CNT];
 	uint64_t epoch; /* of the scan of cells */
@@ -98,8 +99,8 @@ uint32_t stoup_extent_find(const struct stoup_ring *ring, uint64_t len);
 /* Length of the largest free extent. */
 uint64_t stoup_extent_free_max(const struct stoup_ring *ring);
 
-/* Take a buffer node and give it the first `len` bytes of the free (or reserved) extent `from`;
- * what is left of it is free. Returns the buffer index, in state LOADING. */
+/* Take a buffer node and give it the first `len` bytes (ring->upper: the last) of the free (or reserved)
+ * extent `from`; what is left of it is free. Returns the buffer index, in state LOADING. */
 uint32_t stoup_extent_carve(struct stoup_ring *ring, uint32_t from, uint64_t len);
 
 /* The extent of buffer `idx` is free, or reserved inside the claimed window, and merged. */

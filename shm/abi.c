@@ -45,6 +45,7 @@ static const uint64_t layout[] = {
 	offsetof(struct stoup_control, request_cap),
 	offsetof(struct stoup_control, spin_ns),
 	offsetof(struct stoup_control, state),
+	offsetof(struct stoup_control, alive),
 	offsetof(struct stoup_control, asleep),
 	offsetof(struct stoup_control, starving),
 	sizeof(struct stoup_control_buffer),

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "shm/alive.h"
 #include "shm/region.h"
 #include "shm/wire.h"
 
@@ -376,6 +377,8 @@ int stoup_control_life(const struct stoup_control *control)
 {
 	uint64_t start;
 
+	if (stoup_alive_look(&control->alive) == STOUP_ALIVE_NO)
+		return 0;
 	if (control->pid_ns != 0 &&
 		(control->daemon_start == 0 || control->pid_ns != stoup_pid_ns() ||
 			!stoup_proc_ours()))

@@ -147,7 +147,8 @@ struct stoup_control {
 	_Atomic uint32_t volume_cnt;   /* entries [0, volume_cnt) have been used */
 	_Atomic uint64_t heartbeat_ns; /* CLOCK_MONOTONIC, at least once a second while RUNNING */
 	_Atomic uint64_t snapshot_seq; /* grows with each rescan that changed something */
-	uint8_t pad1[STOUP_APART_LEN - 24];
+	_Atomic uint32_t alive;        /* of the conductor's thread: see alive.h */
+	uint8_t pad1[STOUP_APART_LEN - 28];
 	_Atomic uint32_t asleep; /* [S1] the conductor is about to sleep: a request must ring */
 	uint8_t pad2[STOUP_APART_LEN - 4];
 	_Atomic uint32_t starving; /* [R1] somebody waits for a release: a release must ring */
@@ -208,8 +209,8 @@ uint32_t stoup_pid_ns(void);
  * means the same process. 0 when it is gone or a zombie, or where /proc is not ours. */
 uint64_t stoup_process_start(uint32_t pid);
 
-/* Is the daemon of this control object alive? Compares pid and start time through /proc. 1; 0: its process
- * is gone; -1: it is in another PID namespace, so that only its heartbeat can tell. */
+/* Is the daemon of this control object alive? 0: the kernel marked its end, or its process is gone, by pid and
+ * start time through /proc; 1; -1: it is in another PID namespace, so that only its heartbeat can tell. */
 int stoup_control_life(const struct stoup_control *control);
 
 /* Is it seen to be alive? 1 or 0. */

@@ -30,10 +30,16 @@ static struct cost now(void)
 		(uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec};
 }
 
+struct found {
+	uint64_t sum, records;
+	uint64_t spans, above; /* those that lie above the span before */
+};
+
 /* Reads the first 8 bytes of each record, and so each page. 0 or a negative errno. */
 static int pass(struct stoup *st, const struct stoup_series *series,
-	const struct stoup_range *range, uint64_t *sum, uint64_t *records)
+	const struct stoup_range *range, struct found *found)
 {
+	const char *before = NULL;
 	struct stoup_cursor *cur;
 	struct stoup_span span;
 	int rc = stoup_scan(st, series, range, &cur, NULL);
@@ -43,13 +49,17 @@ static int pass(struct stoup *st, const struct stoup_series *series,
 	while ((rc = stoup_next(cur, &span)) > 0) {
 		const char *at = span.base;
 
+		found->above += before && at > before;
+		found->spans++;
+		before = at;
+
 		for (uint64_t i = 0; i < span.record_cnt; i++, at += span.stride) {
 			uint64_t word;
 
 			memcpy(&word, at, sizeof(word));
-			*sum += word;
+			found->sum += word;
 		}
-		*records += span.record_cnt;
+		found->records += span.record_cnt;
 	}
 	stoup_cursor_close(cur);
 	return rc;
@@ -59,20 +69,21 @@ static int measure(struct stoup *st, const struct stoup_series *series,
 	const struct stoup_range *range, long passes)
 {
 	for (long i = 0; i < passes; i++) {
-		uint64_t sum = 0, records = 0;
+		struct found found = {0};
 		struct cost before = now(), after;
 		int rc;
 
 		(void)getppid();
-		rc = pass(st, series, range, &sum, &records);
+		rc = pass(st, series, range, &found);
 		(void)getppid();
 		after = now();
 		if (rc < 0)
 			return rc;
 		printf("{\"records\": %" PRIu64 ", \"sum\": %" PRIu64 ", \"minor\": %" PRIu64
-		       ", \"major\": %" PRIu64 ", \"ns\": %" PRIu64 "}\n",
-			records, sum, after.minor - before.minor, after.major - before.major,
-			after.ns - before.ns);
+		       ", \"major\": %" PRIu64 ", \"ns\": %" PRIu64 ", \"spans\": %" PRIu64
+		       ", \"above\": %" PRIu64 "}\n",
+			found.records, found.sum, after.minor - before.minor,
+			after.major - before.major, after.ns - before.ns, found.spans, found.above);
 	}
 	printf("done\n");
 	fflush(stdout);

@@ -261,6 +261,70 @@ START_TEST(a_hang_up_while_waiting_ends_the_wait)
 }
 END_TEST
 
+/* Scans of what is there, for longer than the daemon is not looked for: the last result. */
+static int scan_for_a_while(void)
+{
+	int rc = 1;
+
+	for (uint32_t i = 0; rc >= 0 && i < 30; i++) {
+		stoup_cursor_close(cur);
+		cur = fake_scan(st, "A/x", 0, 0);
+		while ((rc = stoup_next(cur, &span)) > 0)
+			;
+		usleep(1000);
+	}
+	return rc;
+}
+
+/* No system call tells that the fake's sockets are closed: its words say that all is well. */
+START_TEST(while_the_daemons_words_are_right_the_kernel_is_not_asked)
+{
+	struct stoup_control_consumer *entry;
+
+	begin(5000000000);
+	for (uint32_t b = 0; b < 4; b++)
+		fake_load(&fake, 0, b);
+	entry = &stoup_control_consumers(fake.control)[0];
+	atomic_store(&entry->attach_no, fake.attach_seq);
+	atomic_store(&entry->state, STOUP_CONSUMER_ATTACHED);
+	atomic_store(&fake.control->alive, 1);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	fake_kill(&fake);
+	fake.control->daemon_start = 1;
+	ck_assert_int_eq(scan_for_a_while(), 0);
+	ck_assert_int_eq(stoup_health(st, NULL), -EPIPE);
+	end();
+}
+END_TEST
+
+/* Each of the words alone ends it. */
+START_TEST(one_word_that_is_wrong_and_the_end_is_known)
+{
+	struct stoup_control_consumer *entry;
+
+	begin(5000000000);
+	for (uint32_t b = 0; b < 4; b++)
+		fake_load(&fake, 0, b);
+	entry = &stoup_control_consumers(fake.control)[0];
+	atomic_store(&entry->attach_no, fake.attach_seq + (_i == 1));
+	atomic_store(&entry->state, _i == 2 ? STOUP_CONSUMER_DEAF : STOUP_CONSUMER_ATTACHED);
+	atomic_store(&fake.control->alive, _i == 3 ? 0 : 1);
+	if (_i == 4)
+		atomic_store(&fake.control->heartbeat_ns, stoup_client_now() - 5000000000);
+	ck_assert_int_eq(scan_for_a_while(), 0);
+	fake_kill(&fake);
+	fake.control->daemon_start = 1;
+	if (_i == 0) {
+		/* What the kernel marks is seen at the very next call. */
+		atomic_store(&fake.control->alive, 1 | UINT32_C(0x40000000));
+		ck_assert_int_eq(stoup_next(cur, &span), -EPIPE);
+	} else {
+		ck_assert_int_eq(scan_for_a_while(), -EPIPE);
+	}
+	end();
+}
+END_TEST
+
 START_TEST(held_bytes_outlive_the_daemon)
 {
 	struct stoup_lease lease;
@@ -645,6 +709,8 @@ int main(void)
 		error, a_done_without_a_grant_and_a_grant_of_a_buffer_that_is_none_are_refused);
 	tcase_add_test(error, a_buffer_outside_the_region_is_refused_on_a_hit);
 	tcase_add_test(daemon, a_hang_up_while_waiting_ends_the_wait);
+	tcase_add_test(daemon, while_the_daemons_words_are_right_the_kernel_is_not_asked);
+	tcase_add_loop_test(daemon, one_word_that_is_wrong_and_the_end_is_known, 0, 5);
 	tcase_add_test(daemon, held_bytes_outlive_the_daemon);
 	tcase_add_test(daemon, a_stopped_pool_says_so_at_the_next_call);
 	tcase_add_test(daemon, a_silent_daemon_is_not_a_dead_one);

@@ -48,6 +48,32 @@ START_TEST(requests_are_rounded_up_to_pages_and_laid_side_by_side)
 }
 END_TEST
 
+/* What a backward scan loads lies in memory in the order of its records, as what a forward scan loads does. */
+START_TEST(from_the_upper_end_each_extent_lies_below_the_one_before)
+{
+	uint64_t at = 8 * PAGE;
+
+	make(8, 8, 8, 0);
+	stoup_ring_upper_set(ring, 1);
+	for (uint32_t i = 0; i < 2; i++) {
+		ck_assert_int_eq(
+			stoup_ring_alloc(ring, 2 * PAGE, STOUP_RING_DEMAND, &plan), STOUP_RING_FIT);
+		at -= 2 * PAGE;
+		ck_assert_uint_eq(plan.off, at);
+	}
+	sound();
+	stoup_ring_upper_set(ring, 0);
+	ck_assert_int_eq(stoup_ring_alloc(ring, PAGE, STOUP_RING_DEMAND, &plan), STOUP_RING_FIT);
+	ck_assert_uint_eq(plan.off, 0);
+	stoup_ring_upper_set(ring, 1);
+	ck_assert_int_eq(
+		stoup_ring_alloc(ring, 3 * PAGE, STOUP_RING_DEMAND, &plan), STOUP_RING_FIT);
+	ck_assert_uint_eq(plan.off, PAGE);
+	sound();
+	ck_assert_uint_eq(usage().free_len, 0);
+}
+END_TEST
+
 START_TEST(a_released_extent_merges_with_its_neighbours)
 {
 	uint32_t idx[4];
@@ -364,6 +390,7 @@ int main(void)
 	tcase_add_checked_fixture(tcase, NULL, teardown);
 	tcase_add_test(tcase, a_config_out_of_range_is_refused);
 	tcase_add_test(tcase, requests_are_rounded_up_to_pages_and_laid_side_by_side);
+	tcase_add_test(tcase, from_the_upper_end_each_extent_lies_below_the_one_before);
 	tcase_add_test(tcase, a_released_extent_merges_with_its_neighbours);
 	tcase_add_test(tcase, a_gap_of_the_right_length_is_preferred_to_a_larger_one);
 	tcase_add_test(tcase, a_gap_hidden_behind_shorter_ones_of_its_bin_is_found);

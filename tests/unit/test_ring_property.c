@@ -172,6 +172,7 @@ static enum stoup_ring_outcome allocate(uint32_t pages, enum stoup_ring_class cl
 {
 	enum stoup_ring_outcome outcome = STOUP_RING_EVICT;
 
+	stoup_ring_upper_set(ring, (int)roll(2));
 	for (uint32_t round = 0; outcome == STOUP_RING_EVICT; round++) {
 		must(round <= 2 * buffer_cap, "seed %lu: plans without end", seed);
 		outcome = stoup_ring_alloc(ring, pages * PAGE, class, &plan);
