@@ -82,7 +82,7 @@ struct stoup_cursor; /* a position in a scan */
 #define STOUP_POPULATE     0x2u /* flag: map all of the pool while attaching, so that no read faults */
 
 struct stoup_options {
-	size_t struct_len;   /* sizeof(struct stoup_options) */
+	size_t struct_len;   /* sizeof(struct stoup_options); all other fields: 0 = the default */
 	uint32_t wait;       /* STOUP_WAIT_* */
 	uint32_t flags;      /* STOUP_NO_RECONNECT, STOUP_POPULATE, or 0 */
 	uint64_t timeout_ns; /* longest wait of one call; 0 = stoupd's --request-timeout (30 s) */
@@ -261,7 +261,8 @@ STOUP_API int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
  * copies of it included. NULL is allowed. */
 STOUP_API int stoup_release(struct stoup_lease *lease);
 
-/* What this attachment did so far; thread-safe, approximate. */
+/* What this attachment did so far; thread-safe, approximate. Filled as far as struct_len goes; what the library
+ * does not know is 0. -EINVAL: shorter than that of the first release. */
 struct stoup_stats {
 	size_t struct_len; /* in: sizeof(struct stoup_stats) */
 	uint64_t hit_cnt, miss_cnt, timeout_cnt;

@@ -451,6 +451,31 @@ START_TEST(two_layouts_under_one_name_are_two_series)
 }
 END_TEST
 
+START_TEST(figures_are_given_as_far_as_the_struct_of_the_caller_goes)
+{
+	struct {
+		struct stoup_stats stats;
+		uint64_t more[3];
+	} later = {.stats = {.struct_len = sizeof(later)}, .more = {7, 7, 7}}, first;
+	struct stoup *st;
+
+	two_volumes();
+	st = fake_attach("p", NULL);
+	ck_assert_int_eq(stoup_stats(st, &later.stats), 0);
+	ck_assert_uint_eq(later.stats.struct_len, sizeof(later));
+	ck_assert_uint_eq(later.more[0] | later.more[1] | later.more[2], 0);
+	memset(&first, 0x55, sizeof(first));
+	first.stats.struct_len = 96; /* of 0.1.0: never refused within SOVERSION 1 */
+	ck_assert_int_eq(stoup_stats(st, &first.stats), 0);
+	ck_assert_uint_eq(first.stats.direct_alone_cnt, 0);
+	ck_assert_uint_eq(((unsigned char *)&first)[96], 0x55); /* not a byte more */
+	first.stats.struct_len = 95;
+	ck_assert_int_eq(stoup_stats(st, &first.stats), -EINVAL);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(a_struct_is_accepted_only_where_it_overlays_the_records)
 {
 	const struct stoup_require good[] = {
@@ -529,6 +554,7 @@ int main(void)
 	tcase_add_test(series, series_are_listed_once_by_name_with_sums_over_volumes);
 	tcase_add_test(series, an_unknown_name_is_answered_with_near_ones);
 	tcase_add_test(series, two_layouts_under_one_name_are_two_series);
+	tcase_add_test(series, figures_are_given_as_far_as_the_struct_of_the_caller_goes);
 	tcase_add_test(series, a_struct_is_accepted_only_where_it_overlays_the_records);
 	tcase_add_test(
 		series, bars_of_any_length_are_accepted_where_bar_is_asked_for_and_no_other_layout);
