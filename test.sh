@@ -148,9 +148,9 @@ esac
 
 trap finish EXIT
 packages=(gcc libc6-dev cmake ninja-build pkg-config liburing-dev liblz4-dev libzstd-dev
-	libxxhash-dev libarchive-dev check python3 jq spin)
+	libxxhash-dev libarchive-dev check python3 jq spin g++ dpkg-dev python3-cffi)
 if [ "$quick" -eq 0 ]; then
-	packages+=(clang)
+	packages+=(clang bindgen)
 fi
 stoup_packages "${packages[@]}" || exit 1
 stoup_build_root "$here"
