@@ -148,10 +148,11 @@ esac
 
 trap finish EXIT
 packages=(gcc libc6-dev cmake ninja-build pkg-config liburing-dev liblz4-dev libzstd-dev
-	libxxhash-dev libarchive-dev check python3 jq spin g++ dpkg-dev python3-cffi)
+	libxxhash-dev libarchive-dev check python3 jq spin)
 if [ "$quick" -eq 0 ]; then
-	packages+=(clang bindgen)
+	packages+=(clang)
 fi
+packages+=(g++ dpkg-dev python3-cffi bindgen) # C++, packages, bindings: without them those tests are skipped
 stoup_packages "${packages[@]}" || exit 1
 stoup_build_root "$here"
 

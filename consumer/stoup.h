@@ -261,10 +261,11 @@ STOUP_API int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
  * copies of it included. NULL is allowed. */
 STOUP_API int stoup_release(struct stoup_lease *lease);
 
-/* What this attachment did so far; thread-safe, approximate. Filled as far as struct_len goes; what the library
- * does not know is 0. -EINVAL: shorter than that of the first release. */
+/* What this attachment did so far; thread-safe, approximate. */
 struct stoup_stats {
-	size_t struct_len; /* in: sizeof(struct stoup_stats) */
+	/* In: sizeof(struct stoup_stats). Filled as far as it goes, what the library does not know is 0; -EINVAL
+	 * where it is shorter than in the first release. */
+	size_t struct_len;
 	uint64_t hit_cnt, miss_cnt, timeout_cnt;
 	uint64_t wait_ns;                 /* spent waiting for blocks */
 	uint64_t record_cnt;              /* records in the spans handed out, direct ones as well */
