@@ -27,12 +27,3 @@ file(GLOB archives ${root}/*/usr/lib/*/libstoup.a)
 foreach(object IN LISTS archives)
   execute_process(COMMAND strip --strip-debug --enable-deterministic-archives ${object} COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
-
-# Debian's python3 has one folder for all modules, which is not in the library folder of an architecture.
-file(GLOB_RECURSE modules ${root}/python/usr/lib/*/python3/dist-packages/stoup.py)
-foreach(module IN LISTS modules)
-  if(NOT module MATCHES "/usr/lib/python3/")
-    string(REGEX REPLACE "/python3/dist-packages/stoup.py$" "" folder ${module})
-    file(REMOVE_RECURSE ${folder})
-  endif()
-endforeach()
