@@ -112,7 +112,7 @@ dpkg -P "${names[@]}" >remove.log 2>&1 || fail "dpkg -P: $(cat remove.log)"
 while read -r path; do
 	case $path in
 	*stoup*) if [ -e "$path" ] || [ -L "$path" ]; then fail "$path is left"; fi ;;
-	*) [ -d "$path" ] || fail "$path is gone, or was ours" ;;
+	*) [ ! -e "$path" ] || [ -d "$path" ] || fail "$path is left" ;; # directories, which others may have
 	esac
 done <listed
 left=$(find / -xdev \( -path "$dir" -o -path /proc -o -path /sys -o -path /work -o -path /tmp \) -prune -o \
