@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Run by cpack: puts the files that git knows into the tree that is packed.
 get_filename_component(source ${CMAKE_CURRENT_LIST_DIR}/../.. ABSOLUTE)
-execute_process(COMMAND git -C ${source} -c core.quotePath=false ls-files
+execute_process(COMMAND git -c safe.directory=${source} -C ${source} -c core.quotePath=false ls-files
   OUTPUT_VARIABLE listed RESULT_VARIABLE status ERROR_VARIABLE said)
 if(NOT status EQUAL 0 OR NOT EXISTS ${source}/.git)
   message(FATAL_ERROR "the source tarball is made from a git checkout, which ${source} is not: ${said}")
