@@ -5,7 +5,8 @@
  *      the sample:         one scan, the loop over every span
  *
  * Against: the decoder alone (the same stored blocks, one core, one buffer, no loop): the limit of
- * one core; and what a private reader does, zstd -3 or lz4 piece by piece, with the same loop.
+ * one core; and what a private reader does, zstd -3 or lz4 piece by piece, with the same loop. The daemon has
+ * the workers that it starts by default, or one: then it has one core to decode on, too.
  */
 #include <stdio.h>
 #include "bench/harness.h"
@@ -21,15 +22,17 @@ struct cold {
 	struct bench_daemon daemon;
 	struct bench_scan scan;
 	struct bench_blocks blocks;
-	char cold_name[64], alone_name[64];
+	char cold_name[64], one_name[64], alone_name[64];
+	int one;                              /* a single decode worker */
 	uint64_t scan_ns, decode_ns, raw_len; /* sums over all samples */
 };
 
 static void cold_before(void *arg)
 {
+	static const char *const one_worker[] = {"--threads", "1", NULL};
 	struct cold *c = arg;
 
-	bench_daemon_start(&c->daemon, c->store, c->pool_len, NULL);
+	bench_daemon_start(&c->daemon, c->store, c->pool_len, c->one ? one_worker : NULL);
 	c->scan.st = bench_attach(c->daemon.pool, NULL, SERIES, &c->scan.series);
 }
 
@@ -65,6 +68,7 @@ static void cold_make(
 	snprintf(name, sizeof(name), "b2.store.%s", role);
 	snprintf(c->store, sizeof(c->store), "%s", bench_path(name));
 	snprintf(c->cold_name, sizeof(c->cold_name), "stoup cold, %s", role);
+	snprintf(c->one_name, sizeof(c->one_name), "stoup cold, %s, one worker", role);
 	snprintf(c->alone_name, sizeof(c->alone_name), "decoder alone, %s", role);
 	bench_store_make(c->store, SERIES, codec, 0, records);
 	bench_blocks_read(&c->blocks, c->store);
@@ -83,30 +87,44 @@ static void cold_report(const struct cold *c)
 		{"GB/s into the pool", (double)c->raw_len / (double)c->decode_ns},
 	};
 
-	bench_values("B2", c->cold_name, values, sizeof(values) / sizeof(values[0]));
+	bench_values("B2", c->one ? c->one_name : c->cold_name, values,
+		sizeof(values) / sizeof(values[0]));
 }
 
-static size_t add_codec(struct bench_contender *dst, struct cold *c)
+static struct bench_contender scan_of(struct cold *c)
 {
-	dst[0] = (struct bench_contender){.name = c->alone_name,
-		.pass = bench_blocks_pass,
-		.arg = &c->blocks,
-		.unchecked = 1};
-	dst[1] = (struct bench_contender){.name = c->cold_name,
+	return (struct bench_contender){.name = c->one ? c->one_name : c->cold_name,
 		.pass = cold_pass,
 		.arg = c,
 		.before = cold_before,
 		.after = cold_after};
-	return 2;
+}
+
+/* `one`: the same store under a daemon with a single worker, or NULL. */
+static size_t add_codec(struct bench_contender *dst, struct cold *c, struct cold *one)
+{
+	size_t cnt = 0;
+
+	dst[cnt++] = (struct bench_contender){.name = c->alone_name,
+		.pass = bench_blocks_pass,
+		.arg = &c->blocks,
+		.unchecked = 1};
+	dst[cnt++] = scan_of(c);
+	if (one) {
+		*one = *c;
+		one->one = 1;
+		dst[cnt++] = scan_of(one);
+	}
+	return cnt;
 }
 
 void bench_b2_cold(void)
 {
-	static struct cold colds[CODEC_CAP];
+	static struct cold colds[CODEC_CAP], ones[CODEC_CAP];
 	struct bench_records records = bench_records_make(BENCH_MBO, bench_scale(1200000, 60000));
 	bench_loop_fn *loop = bench_loop_of(BENCH_MBO, 0);
 	struct bench_pieces zstd, lz4;
-	struct bench_contender contenders[2 * CODEC_CAP + 2];
+	struct bench_contender contenders[3 * CODEC_CAP + 2];
 	struct bench_case what = {.row = "B2",
 		.name = "cold scan",
 		.data = "simulated orders of one symbol, price x size summed",
@@ -117,11 +135,11 @@ void bench_b2_cold(void)
 
 	cold_make(&colds[0], "none", "none", &records);
 	cold_make(&colds[1], "default", bench_codec_default(), &records);
-	cnt += add_codec(contenders + cnt, &colds[0]);
-	cnt += add_codec(contenders + cnt, &colds[1]);
+	cnt += add_codec(contenders + cnt, &colds[0], NULL);
+	cnt += add_codec(contenders + cnt, &colds[1], &ones[1]);
 	if (bench_codec_known("small")) {
 		cold_make(&colds[2], "small", "small", &records);
-		cnt += add_codec(contenders + cnt, &colds[2]);
+		cnt += add_codec(contenders + cnt, &colds[2], &ones[2]);
 	} else {
 		contenders[cnt++] = (struct bench_contender){.name = "stoup cold, small",
 			.absent = "not built: `stoup ingest` has no codec small"};
@@ -139,8 +157,10 @@ void bench_b2_cold(void)
 	for (size_t i = 0; i < CODEC_CAP; i++) {
 		if (!colds[i].role)
 			continue;
-		if (i > 0) /* without a codec nothing is decoded */
+		if (i > 0) { /* without a codec nothing is decoded */
 			cold_report(&colds[i]);
+			cold_report(&ones[i]);
+		}
 		bench_blocks_free(&colds[i].blocks);
 		bench_remove(colds[i].store);
 	}

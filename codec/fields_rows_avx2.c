@@ -487,6 +487,17 @@ static void word_rows(struct stoup_fields_tile *tile, const struct stoup_fields_
 	}
 }
 
+/* The rows of the next batch are of memory that nobody has touched for long: to own their lines takes longer
+ * than to fill them, and the processor's prefetcher sees 8 bytes a record, not what comes. So part `part` of
+ * `parts` of them is asked for while a word of this batch is undone; into a pool that is a third faster. */
+static void rows_own(const uint8_t *rows, size_t len, uint32_t part, uint32_t parts)
+{
+	size_t share = (len / parts + 64) & ~(size_t)63, end = (part + 1) * share;
+
+	for (size_t at = part * share; at < end && at < len; at += 64)
+		__builtin_prefetch(rows + at, 1);
+}
+
 void stoup_fields_rows_avx2(
 	struct stoup_fields_tile *tile, uint32_t first, uint32_t cnt, uint8_t *rows)
 {
@@ -496,10 +507,14 @@ void stoup_fields_rows_avx2(
 	batch *= STOUP_FIELDS_GROUP;
 	while (cnt) {
 		uint32_t now = cnt < batch ? cnt : batch;
+		uint32_t next = cnt - now < batch ? cnt - now : batch;
+		size_t now_len = now * (size_t)tile->stride;
 
-		for (uint32_t w = 0; w < tile->word_cnt; w++)
+		for (uint32_t w = 0; w < tile->word_cnt; w++) {
+			rows_own(rows + now_len, next * (size_t)tile->stride, w, tile->word_cnt);
 			word_rows(tile, &tile->words[w], first, now, rows);
-		rows += now * (size_t)tile->stride;
+		}
+		rows += now_len;
 		first += now;
 		cnt -= now;
 	}

@@ -28,6 +28,7 @@
 #define TIMEOUT_NS   UINT64_C(30000000000)
 #define RECONNECT_NS UINT64_C(30000000000)
 #define SPIN_NS      UINT64_C(20000)
+#define SPIN_CPUS    3 /* with fewer, who spins takes the processor of whom it waits for */
 #define AHEAD_CNT                                                                                  \
 	16u /* half of it is asked for at a time: at least 8 reads in flight in a cold scan */
 
@@ -67,12 +68,17 @@ const char *stoup_version(void)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
+static uint64_t spin_default(void)
+{
+	return sysconf(_SC_NPROCESSORS_ONLN) >= SPIN_CPUS ? SPIN_NS : 0;
+}
+
 void stoup_options_init(struct stoup_options *opt)
 {
 	*opt = (struct stoup_options){
 		.struct_len = sizeof(*opt),
 		.wait = STOUP_WAIT_SLEEP,
-		.spin_ns = SPIN_NS,
+		.spin_ns = spin_default(),
 		.ahead_cnt = AHEAD_CNT,
 		.reconnect_ns = RECONNECT_NS,
 	};
@@ -115,7 +121,7 @@ int stoup_options_read(
 	if (read.timeout_ns > STOUP_TIMEOUT_MAX_NS)
 		read.timeout_ns = STOUP_TIMEOUT_MAX_NS;
 	if (read.spin_ns == 0)
-		read.spin_ns = SPIN_NS;
+		read.spin_ns = spin_default();
 	if (read.spin_ns > STOUP_TIMEOUT_MAX_NS)
 		read.spin_ns = STOUP_TIMEOUT_MAX_NS;
 	if (read.ahead_cnt == 0)

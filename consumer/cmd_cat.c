@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_cat.c - `stoup cat POOL SERIES`: records as CSV or JSON lines.
+/* cmd_cat.c - `stoup cat POOL SERIES`: records as CSV or JSON lines, or as a NumPy file.
  *
  *      pool or store/ --attach--> series --scan--> span --field by field--> text on stdout
  *
@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "consumer/stoup.h"
+#include "consumer/tool_npy.h"
 #include "consumer/tool_pool.h"
 #include "consumer/tools.h"
 #include "shm/format.h"
@@ -33,7 +35,8 @@ static const char usage[] =
 	"  --to TIME        last key (exclusive)\n"
 	"  --backward       the last record first\n"
 	"  --limit N        print at most N records\n"
-	"  --format KIND    csv (default), jsonl\n"
+	"  --format KIND    csv (default), jsonl; npy, npz: a NumPy array of the records, with all\n"
+	"                   fields (redirect it: > a.npy)\n"
 	"  --no-header      CSV without the line of names\n"
 	"  --skip-damaged   go on behind a damaged block: told on stderr, exit status 1\n"
 	"\n"
@@ -44,7 +47,8 @@ struct cat {
 	struct stoup_range range;
 	uint64_t limit;
 	int json, header, skip;
-	char *text; /* room for one field */
+	int npy, npz; /* an array instead; npz: in a zip */
+	char *text;   /* room for one field */
 	size_t text_cap;
 };
 
@@ -91,14 +95,15 @@ static int limit_option(const char *text, uint64_t *ret)
 	return -EINVAL;
 }
 
-static int format_option(const char *text, int *ret_json)
+static int format_option(const char *text, struct cat *cat)
 {
-	if (strcmp(text, "csv") != 0 && strcmp(text, "jsonl") != 0) {
-		fprintf(stderr, "stoup cat: --format %s: csv or jsonl\n", text);
-		return -EINVAL;
-	}
-	*ret_json = text[0] == 'j';
-	return 0;
+	cat->json = strcmp(text, "jsonl") == 0;
+	cat->npz = strcmp(text, "npz") == 0;
+	cat->npy = cat->npz || strcmp(text, "npy") == 0;
+	if (cat->json || cat->npy || strcmp(text, "csv") == 0)
+		return 0;
+	fprintf(stderr, "stoup cat: --format %s: csv, jsonl, npy or npz\n", text);
+	return -EINVAL;
 }
 
 static int set_option(struct cat *cat, int which)
@@ -114,7 +119,7 @@ static int set_option(struct cat *cat, int which)
 	case 'l':
 		return limit_option(optarg, &cat->limit);
 	case 'o':
-		return format_option(optarg, &cat->json);
+		return format_option(optarg, cat);
 	case 'n':
 		cat->header = 0;
 		return 0;
@@ -157,6 +162,13 @@ static int parse(int argc, char **argv, struct cat *cat)
 	}
 	if (optind != argc - 2) {
 		fprintf(stderr, "stoup cat: POOL and SERIES are needed, and nothing else\n");
+		return -EINVAL;
+	}
+	if (cat->npy && (cat->skip || isatty(STDOUT_FILENO))) {
+		fprintf(stderr,
+			cat->skip
+				? "stoup cat: an array has no gaps: --skip-damaged is for csv and jsonl\n"
+				: "stoup cat: an array is no text: redirect it (> a.npy)\n");
 		return -EINVAL;
 	}
 	cat->pool = argv[optind];
@@ -314,6 +326,8 @@ static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 		return stoup_error_set(err, -ENOTSUP,
 			"%s holds messages of variable length, which this version does not print",
 			series.name);
+	if (cat->npy)
+		return stoup_tool_npy(st, &series, &cat->range, cat->limit, cat->npz, stdout, err);
 	if (make_room(cat, series.schema) < 0 ||
 		stoup_scan(st, &series, &cat->range, &cur, err) < 0)
 		return -1;

@@ -21,6 +21,9 @@
 #if __has_include("consumer/stoup.h")
 #include "consumer/stoup.h"
 #endif
+#if __has_include("consumer/stoup_arrow.h")
+#include "consumer/stoup_arrow.h"
+#endif
 #pragma GCC visibility pop
 
 #endif

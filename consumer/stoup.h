@@ -86,8 +86,9 @@ struct stoup_options {
 	uint32_t wait;       /* STOUP_WAIT_* */
 	uint32_t flags;      /* STOUP_NO_RECONNECT, STOUP_POPULATE, or 0 */
 	uint64_t timeout_ns; /* longest wait of one call; 0 = stoupd's --request-timeout (30 s) */
-	uint64_t spin_ns;    /* of STOUP_WAIT_SLEEP: time to spin before sleeping; 0 = 20 us */
-	uint32_t ahead_cnt;  /* blocks that a cursor has read ahead; 0 = 16, UINT32_MAX = none */
+	uint64_t spin_ns;   /* of STOUP_WAIT_SLEEP: time to spin before sleeping; 0 = 20 us, none on
+	                        two processors or one */
+	uint32_t ahead_cnt; /* blocks that a cursor has read ahead; 0 = 16, UINT32_MAX = none */
 	uint32_t zero;
 	uint64_t pool_len; /* automatic daemon only: bytes of its pool; 0 = its default */
 	const char *
@@ -280,6 +281,34 @@ STOUP_API int stoup_stats(struct stoup *st, struct stoup_stats *ret);
 /* Is the pool alive? 0; -EPIPE the daemon is dead or stopped, or the connection closed; -ETIME silent;
  * -ECHILD after a fork. Thread-safe. */
 STOUP_API int stoup_health(struct stoup *st, struct stoup_error *err);
+
+/* A whole range as one array, for programs that take a pointer and a count: hftbacktest, or a loop of
+ * one's own over years. `base` is aligned as the schema says (event64: 64 bytes), read-only, and stays
+ * until stoup_array_release. */
+struct stoup_array {
+	const void *base;    /* record i is at base + i * stride; NULL where record_cnt is 0 */
+	uint64_t record_cnt; /* may be 0 */
+	uint64_t stride;
+	const struct stoup_schema *schema;
+	uint32_t direct, zero;    /* direct 1: in the volume's own file, 0: in the pool */
+	struct stoup_lease lease; /* private */
+};
+
+/* The records of `range` (NULL = all) as one array, without a copy: shared by all processes that ask for it.
+ * That can be done where they lie one behind the other:
+ *
+ *   in the volume's file, mapped as with STOUP_DIRECT: the range is uncompressed and in one volume
+ *      (stoup ingest --codec none, with records that fill whole pages such as those of event64);
+ *   else in the pool, if one block holds all of it: the block stays leased.
+ *
+ * All else is -EFBIG, found in the index before a block is read; the text has the numbers and what mends it.
+ * range.flags: STOUP_DIRECT for the first way alone, else 0 or STOUP_DIRECT_OR_POOL. May block as stoup_scan
+ * and stoup_next, and returns their codes; -EINVAL also for STOUP_BACKWARD. Thread-safe. */
+STOUP_API int stoup_array(struct stoup *st, const struct stoup_series *series,
+	const struct stoup_range *range, struct stoup_array *ret, struct stoup_error *err);
+
+/* Give it back, from any thread. 0; as stoup_release. An array without records holds nothing. */
+STOUP_API int stoup_array_release(struct stoup_array *array);
 
 /* Fork with leases. A child of fork() shares the mapping of the data but holds nothing: the daemon does
  * not know it, and what its parent releases is reused under its eyes. With these three calls it inherits

@@ -4,23 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 #include "producer/cmd.h"
+#include "producer/event64_build.h"
 #include "producer/import.h"
 #include "producer/import_state.h"
 #include "producer/ingest_csv.h"
 #include "producer/ingest_dbn.h"
+#include "producer/ingest_npy.h"
 #include "producer/input.h"
+#include "producer/npy.h"
 
 static const char usage_head[] =
 	"usage: stoup ingest --store DIR [options] FILE...\n"
 	"\n"
-	"Read DBN files (version 1 to 3) or CSV, plain or packed (zstd, gzip, xz, lz4, zip), and "
-	"add\n"
-	"their records to the store. Several files are one ingest: a series may go on from file "
+	"Read DBN files (version 1 to 3), CSV, or structured NumPy arrays (.npy, .npz of one), plain "
+	"or\n"
+	"packed (zstd, gzip, xz, lz4, zip), and add their records to the store. Several files are one ingest: a series may go on from file "
 	"to\n"
 	"file. Either all is stored, or nothing.\n"
 	"\n"
 	"  --store DIR         the store; made where it is absent\n"
-	"  --format F          auto (default), dbn or csv\n"
+	"  --format F          auto (default), dbn, csv or npy\n"
 	"  --codec NAME        default, fast (for data as it comes) or small (for the archive):\n"
 	"                      records split by field; or none, lz4, lz4hc, zstd: the codec alone\n"
 	"  --level N           of the codec: default and lz4hc 1 to 12, small and zstd 1 to 22,\n"
@@ -47,18 +50,33 @@ static const char usage_head[] =
 	"  --series NAME       put all records into this series (default: DATASET/SYMBOL/schema)\n"
 	"  --one-stream        all symbols of a schema in one series, DATASET/ALL/schema\n"
 	"  --allow-partial     of a file that is cut at its end take the whole records\n"
+	"\n"
+	"Arrays: --series, and --schema, --time and --interval as of CSV; hftbacktest's events are\n"
+	"known by their fields.\n"
+	"\n"
+	"hftbacktest's events out of DBN (mbo, trades, tbbo, mbp-1, mbp-10), Tardis (trades,\n"
+	"incremental_book_L2) and Binance (trades, aggTrades, bookTicker), trades before depth:\n"
+	"  --to event64        make events of the files, in the two orders that hftbacktest needs\n"
+	"  --feed-latency T    local times of files without: the exchange's and so much (5ms)\n"
+	"  --max-shift T       where local times are before the exchange's, move those of the series "
+	"by\n"
+	"                      at most so much (default 1s), else refuse\n"
+	"  --base-latency T    and by so much more (default 0)\n"
 	"\n";
 
 enum format {
 	FORMAT_AUTO,
 	FORMAT_DBN,
-	FORMAT_CSV
+	FORMAT_CSV,
+	FORMAT_NPY
 };
 
 struct ingest {
 	struct stoup_import_options import;
 	struct stoup_dbn_options dbn;
 	struct stoup_csv_options csv;
+	struct stoup_event64_options event64;
+	int to_event64, event64_option;
 	const char *codec, *level;
 	enum format format;
 	int csv_option; /* one that only CSV has was given */
@@ -106,17 +124,20 @@ static int format_option(const char *value, enum format *ret, struct stoup_error
 		*ret = FORMAT_DBN;
 	else if (strcmp(value, "csv") == 0)
 		*ret = FORMAT_CSV;
+	else if (strcmp(value, "npy") == 0)
+		*ret = FORMAT_NPY;
 	else
-		return stoup_error_set(err, -EINVAL, "--format %s: auto, dbn or csv", value);
+		return stoup_error_set(err, -EINVAL, "--format %s: auto, dbn, csv or npy", value);
 	return 0;
 }
 
 /* Options without a value. 1: it was one. */
 static int flag_option(struct ingest *ingest, const char *name)
 {
-	if (strcmp(name, "sort") == 0)
+	if (strcmp(name, "sort") == 0) {
 		ingest->import.order = STOUP_ORDER_SORT;
-	else if (strcmp(name, "replace") == 0)
+		ingest->import.order_given = 1;
+	} else if (strcmp(name, "replace") == 0)
 		ingest->import.replace = 1;
 	else if (strcmp(name, "quiet") == 0)
 		ingest->import.quiet = 1;
@@ -127,6 +148,39 @@ static int flag_option(struct ingest *ingest, const char *name)
 	else
 		return 0;
 	return 1;
+}
+
+static int latency_option(
+	const char *name, const char *value, int64_t *ret, struct stoup_error *err)
+{
+	int64_t ns;
+
+	if (stoup_duration_parse(value, &ns) < 0 || ns < 0)
+		return stoup_error_set(
+			err, -EINVAL, "--%s %s: a time such as 5ms, 250us or 0", name, value);
+	*ret = ns;
+	return 0;
+}
+
+/* Those of --to event64. 0, -ENOENT for another name, -EINVAL with text. */
+static int event64_option(
+	struct ingest *ingest, const char *name, const char *value, struct stoup_error *err)
+{
+	int64_t *ns = strcmp(name, "feed-latency") == 0   ? &ingest->event64.feed_latency_ns
+	              : strcmp(name, "base-latency") == 0 ? &ingest->event64.base_latency_ns
+	              : strcmp(name, "max-shift") == 0    ? &ingest->event64.max_shift_ns
+	                                                  : NULL;
+
+	if (strcmp(name, "to") == 0) {
+		ingest->to_event64 = strcmp(value, "event64") == 0;
+		return ingest->to_event64
+		               ? 0
+		               : stoup_error_set(err, -EINVAL, "--to %s: event64", value);
+	}
+	if (!ns)
+		return -ENOENT;
+	ingest->event64_option = 1;
+	return latency_option(name, value, ns, err);
 }
 
 /* Options with a value. 0, -ENOENT for an unknown name, -EINVAL with text. */
@@ -142,9 +196,10 @@ static int value_option(
 		ingest->codec = value;
 	else if (strcmp(name, "level") == 0)
 		ingest->level = value;
-	else if (strcmp(name, "order") == 0)
+	else if (strcmp(name, "order") == 0) {
+		ingest->import.order_given = 1;
 		return order_option(value, &ingest->import.order, err);
-	else if (strcmp(name, "format") == 0)
+	} else if (strcmp(name, "format") == 0)
 		return format_option(value, &ingest->format, err);
 	else if (strcmp(name, "volume") == 0)
 		return size_option(name, value, 1, INT64_MAX, &ingest->import.volume_len, err);
@@ -161,6 +216,9 @@ static int value_option(
 		ingest->import.threads = rc == 0 ? (uint32_t)len : 0;
 		return rc;
 	} else {
+		rc = event64_option(ingest, name, value, err);
+		if (rc != -ENOENT)
+			return rc;
 		rc = stoup_csv_option(&ingest->csv, name, value, err);
 		ingest->csv_option |= rc == 0 && strcmp(name, "series") != 0;
 		if (strcmp(name, "series") == 0)
@@ -232,48 +290,87 @@ static int args_parse(struct ingest *ingest, int argc, char **argv, struct stoup
 		return stoup_error_set(err, -EINVAL, "--store DIR is missing");
 	if (ingest->file_cnt == 0)
 		return stoup_error_set(err, -EINVAL, "no FILE is given");
+	if (ingest->event64_option && !ingest->to_event64)
+		return stoup_error_set(err, -EINVAL,
+			"--feed-latency, --base-latency and --max-shift are for --to event64");
+	if (ingest->to_event64 && (ingest->csv_option || ingest->dbn.one_stream))
+		return stoup_error_set(err, -EINVAL,
+			"--to event64 knows the columns of its files, and makes a series of each symbol: of the "
+			"options of CSV and DBN it takes --series and --allow-partial");
+	if (ingest->to_event64 && ingest->import.order == STOUP_ORDER_SORT)
+		return stoup_error_set(err, -EINVAL,
+			"--to event64 makes the two orders that hftbacktest needs: leave --sort out");
 	return encoding_option(ingest, err);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* A file is DBN when its (unpacked) bytes say so, or when its name does: a fragment has no magic,
- * and the DBN importer says what is wrong with it. */
-static int is_dbn(const struct ingest *ingest, const char *path, struct stoup_input *input,
+ * and the DBN importer says what is wrong with it. An array has a magic, and all else is text. A format,
+ * or a negative errno. */
+static int format_of(const struct ingest *ingest, const char *path, struct stoup_input *input,
 	struct stoup_error *err)
 {
 	const uint8_t *bytes;
 	int64_t n;
 
 	if (ingest->format != FORMAT_AUTO)
-		return ingest->format == FORMAT_DBN;
-	n = stoup_input_peek(input, 4, &bytes, err);
-	return n < 0 ? (int)n
-	             : (n >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL;
+		return (int)ingest->format;
+	n = stoup_input_peek(input, STOUP_NPY_PRELUDE_LEN, &bytes, err);
+	if (n < 0)
+		return (int)n;
+	if (stoup_npy_is(bytes, (size_t)n))
+		return FORMAT_NPY;
+	if ((n >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL)
+		return FORMAT_DBN;
+	return FORMAT_CSV;
+}
+
+/* Events are collected until all files were read. */
+static int to_event64(const struct ingest *ingest, struct stoup_event64_build *build,
+	struct stoup_input *input, int format, struct stoup_error *err)
+{
+	if (format == FORMAT_NPY)
+		return stoup_error_set(err, -EINVAL,
+			"%s: an array is not made into events: hftbacktest's own are known by their fields, "
+			"without --to event64",
+			stoup_input_name(input));
+	if (format == FORMAT_DBN)
+		return stoup_event64_dbn(build, input, &ingest->event64, err);
+	return stoup_event64_csv(build, input, &ingest->event64, err);
+}
+
+static int to_records(const struct ingest *ingest, struct stoup_import *import,
+	struct stoup_input *input, int format, struct stoup_error *err)
+{
+	int order = ingest->import.order_given ? ingest->import.order : -1;
+
+	if (format == FORMAT_NPY)
+		return stoup_ingest_npy(import, input, &ingest->csv, order, err);
+	if (format == FORMAT_DBN)
+		return stoup_ingest_dbn(import, input, &ingest->dbn, err);
+	if (ingest->csv.series)
+		return stoup_ingest_csv(import, input, &ingest->csv, err);
+	return stoup_error_set(err, -EINVAL,
+		"%s: no DBN file; for CSV say the name of the series (--series) and what the columns "
+		"are (see `stoup help ingest`)",
+		stoup_input_name(input));
 }
 
 /* Opened once: what was looked at in a pipe can not be read again. */
-static int file_ingest(const struct ingest *ingest, struct stoup_import *import, const char *path,
-	struct stoup_error *err)
+static int file_ingest(const struct ingest *ingest, struct stoup_import *import,
+	struct stoup_event64_build *build, const char *path, struct stoup_error *err)
 {
 	struct stoup_input *input;
 	int rc = stoup_input_open(path, &input, err);
 
 	if (rc < 0)
 		return rc;
-	rc = is_dbn(ingest, path, input, err);
-	if (rc < 0)
-		goto out_close;
-	if (rc)
-		rc = stoup_ingest_dbn(import, input, &ingest->dbn, err);
-	else if (ingest->csv.series)
-		rc = stoup_ingest_csv(import, input, &ingest->csv, err);
-	else
-		rc = stoup_error_set(err, -EINVAL,
-			"%s: no DBN file; for CSV say the name of the series (--series) and what the columns "
-			"are (see `stoup help ingest`)",
-			path);
-out_close:
+	rc = format_of(ingest, path, input, err);
+	if (rc >= 0 && build)
+		rc = to_event64(ingest, build, input, rc, err);
+	else if (rc >= 0)
+		rc = to_records(ingest, import, input, rc, err);
 	stoup_input_close(input);
 	return rc;
 }
@@ -281,11 +378,17 @@ out_close:
 static int ingest_run(const struct ingest *ingest, struct stoup_error *err)
 {
 	struct stoup_import *import = NULL;
+	struct stoup_event64_build *build = NULL;
 	size_t i;
 	int rc = stoup_import_begin(&ingest->import, &import, err);
 
+	if (rc == 0 && ingest->to_event64)
+		rc = stoup_event64_build_create(import, &ingest->event64, &build, err);
 	for (i = 0; i < ingest->file_cnt && rc == 0; i++)
-		rc = file_ingest(ingest, import, ingest->files[i], err);
+		rc = file_ingest(ingest, import, build, ingest->files[i], err);
+	if (rc == 0 && build)
+		rc = stoup_event64_build_finish(build, err);
+	stoup_event64_build_destroy(build);
 	if (rc == 0)
 		rc = stoup_import_finish(import, err);
 	stoup_import_destroy(import);
@@ -303,6 +406,7 @@ int stoup_cmd_ingest(int argc, char **argv)
 		return STOUP_EXIT_OK;
 	}
 	stoup_csv_options_init(&ingest.csv);
+	stoup_event64_options_init(&ingest.event64);
 	ingest.files = calloc((size_t)argc + 1, sizeof(*ingest.files));
 	if (!ingest.files) {
 		fprintf(stderr, "stoup ingest: no memory\n");
@@ -312,6 +416,8 @@ int stoup_cmd_ingest(int argc, char **argv)
 		fprintf(stderr, "stoup ingest: %s; see `stoup help ingest`\n", err.text);
 		rc = STOUP_EXIT_USAGE;
 	} else {
+		ingest.event64.series = ingest.csv.series;
+		ingest.event64.allow_partial = ingest.dbn.allow_partial;
 		rc = ingest_run(&ingest, &err) < 0 ? STOUP_EXIT_FAIL : STOUP_EXIT_OK;
 		if (rc != STOUP_EXIT_OK)
 			fprintf(stderr, "stoup ingest: %s\n", err.text);

@@ -414,7 +414,7 @@ static int make_loop(struct stoup_daemon *d, struct stoup_error *err)
 		rc = stoup_epoll_add(d, stoup_reader_poll_fd(d->reader), EPOLLIN,
 			STOUP_TAG(STOUP_TAG_READER, 0));
 	if (rc == 0)
-		rc = stoup_epoll_add(d, stoup_decode_poll_fd(d->decode), EPOLLIN,
+		rc = stoup_epoll_add(d, stoup_decode_poll_fd(d->decode), EPOLLIN | EPOLLET,
 			STOUP_TAG(STOUP_TAG_DECODE, 0));
 	return rc < 0 ? stoup_error_set(err, rc, "epoll: %s", strerror(-rc)) : 0;
 }

@@ -75,7 +75,7 @@ struct stoup_daemon_options {
 	uint64_t pool_len; /* bytes; 0 = the smaller of the decoded stores and the default */
 	uint32_t backing;  /* STOUP_BACKING_* */
 	uint32_t consumer_cap, cell_cap;
-	uint32_t decode_threads; /* 0 = as many as cpus, else cores - 1, at least 1 */
+	uint32_t decode_threads;                /* 0 = as many as cpus, else as cores */
 	uint32_t cpus[STOUP_DECODE_THREAD_CAP]; /* decode workers are pinned to them in turn */
 	uint32_t cpu_cnt;                       /* 0 = not pinned */
 	uint64_t spin_ns;                       /* the conductor polls that long before it sleeps */

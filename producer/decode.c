@@ -3,8 +3,10 @@
  * job is copied), and each job takes two of them against 50 us and more of decoding: with a worker
  * per core it is free 99 times of 100, and a lock-free queue would buy nothing but its proof.
  *
- * The eventfd is written when the first result comes after the last was reaped (`rung`), and read
- * by the reap that empties the list, both under the mutex. A conductor that is awake looks at the
+ * A bell is due when the first result comes after the last was reaped (`rung`), which is decided under
+ * the mutex. It is rung behind it: who is woken reaps at once, and would run into the mutex of a worker
+ * that is still in the kernel. So a bell may come when its result is reaped already; the eventfd is never
+ * read, and watched by its edges. A conductor that is awake looks at the
  * results by itself and says so (`ring_at` 0, under the mutex as well): then nothing is written, and
  * its last look before it sleeps is the call that says how many results shall wake it. So neither
  * side can miss the other. Results that nobody waits for come in batches; the last of a queue always
@@ -170,21 +172,27 @@ static int job_pop(struct stoup_decode *pool, struct stoup_decode_job *ret)
 	return 1;
 }
 
-/* Under the mutex. */
-static void result_push(struct stoup_decode *pool, const struct stoup_decode_result *result)
+/* Under the mutex. 1: the bell is due. */
+static int result_push(struct stoup_decode *pool, const struct stoup_decode_result *result)
 {
-	const uint64_t one = 1;
 	uint32_t at = (pool->result_head + pool->result_cnt) % pool->job_cap;
 	pool->results[at] = *result;
 	pool->result_cnt++;
 	atomic_store_explicit(&pool->result_hint, pool->result_cnt, memory_order_relaxed);
 	if (pool->rung || pool->ring_at == 0)
-		return;
+		return 0;
 	/* Whoever takes the next job comes here again. */
 	if (pool->result_cnt < pool->ring_at && pool->demand.cnt + pool->ahead.cnt > 0)
-		return;
+		return 0;
 	pool->rung = 1;
-	/* Cannot fail: the counter was 0, and 1 more does not overflow it. */
+	return 1;
+}
+
+static void ring_bell(struct stoup_decode *pool)
+{
+	const uint64_t one = 1;
+
+	/* Cannot fail: at a bell a nanosecond the counter is full after centuries. */
 	if (write(pool->event_fd, &one, sizeof(one)) != (ssize_t)sizeof(one))
 		abort();
 }
@@ -224,18 +232,28 @@ static void *worker_main(void *arg)
 	struct stoup_decode *pool = decoder->pool;
 	struct stoup_decode_job job;
 	struct stoup_decode_result result;
+	int due = 0;
+
 	pthread_mutex_lock(&pool->mutex);
 	while (!pool->stop) {
-		if (!job_pop(pool, &job)) {
+		int popped = job_pop(pool, &job);
+
+		if (!popped && !due) {
 			wait_for_work(pool);
 			continue;
 		}
 		pthread_mutex_unlock(&pool->mutex);
-		job_run(decoder, &job, &result);
+		if (due)
+			ring_bell(pool);
+		due = 0;
+		if (popped)
+			job_run(decoder, &job, &result);
 		pthread_mutex_lock(&pool->mutex);
-		result_push(pool, &result);
+		if (popped)
+			due = result_push(pool, &result);
 	}
 	pthread_mutex_unlock(&pool->mutex);
+	/* Stopped with a bell due: nobody reaps any more. */
 	return NULL;
 }
 
@@ -253,8 +271,9 @@ static uint32_t cores_usable(void)
 static int options_apply(
 	struct stoup_decode *pool, const struct stoup_decode_options *opt, struct stoup_error *err)
 {
-	uint32_t cores = cores_usable();
-	pool->thread_cap = opt->thread_cnt ? opt->thread_cnt : cores > 1 ? cores - 1 : 1;
+	/* One for each, the conductor's and the consumers' included: these sleep while they wait for a block,
+	 * and workers sleep while nothing is asked for. */
+	pool->thread_cap = opt->thread_cnt ? opt->thread_cnt : cores_usable();
 	if (opt->thread_cnt == 0 && pool->thread_cap > STOUP_DECODE_THREAD_CAP)
 		pool->thread_cap = STOUP_DECODE_THREAD_CAP;
 	pool->job_cap = opt->job_cap ? opt->job_cap : STOUP_DECODE_JOB_CAP_DEFAULT;
@@ -430,7 +449,6 @@ int stoup_decode_submit(struct stoup_decode *pool, const struct stoup_decode_job
 
 size_t stoup_decode_reap(struct stoup_decode *pool, struct stoup_decode_result *out, size_t cap)
 {
-	uint64_t value;
 	size_t cnt = 0;
 	if (atomic_load_explicit(&pool->result_hint, memory_order_relaxed) == 0)
 		return 0;
@@ -441,11 +459,8 @@ size_t stoup_decode_reap(struct stoup_decode *pool, struct stoup_decode_result *
 		pool->result_cnt--;
 	}
 	atomic_store_explicit(&pool->result_hint, pool->result_cnt, memory_order_relaxed);
-	if (pool->result_cnt == 0 && pool->rung) {
+	if (pool->result_cnt == 0)
 		pool->rung = 0;
-		if (read(pool->event_fd, &value, sizeof(value)) != (ssize_t)sizeof(value))
-			abort(); /* rung and not readable: somebody else reads our eventfd */
-	}
 	pthread_mutex_unlock(&pool->mutex);
 	pool->pending -= (uint32_t)cnt;
 	return cnt;

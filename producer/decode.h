@@ -105,8 +105,9 @@ int stoup_decode_submit(struct stoup_decode *pool, const struct stoup_decode_job
 /* Take up to `cap` results, in any order; returns their count. Never blocks. */
 size_t stoup_decode_reap(struct stoup_decode *pool, struct stoup_decode_result *out, size_t cap);
 
-/* A descriptor that polls readable (level-triggered) while results wait to be reaped, but for what
- * stoup_decode_awake and _sleep say. Owned by the pool; never read from it. */
+/* An eventfd that is written when the first result comes after the last was reaped, but for what
+ * stoup_decode_awake and _sleep say; it may be written a moment after that result can be reaped. The pool owns it
+ * and never reads it: watch its edges (EPOLLET). */
 int stoup_decode_poll_fd(const struct stoup_decode *pool);
 
 /* The caller is awake and reaps by itself: from now on results write nothing to the poll descriptor. */

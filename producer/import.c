@@ -222,16 +222,17 @@ static int step_back_error(const struct stoup_import_series *series, int64_t key
 static int64_t order_check(const struct stoup_import *import, struct stoup_import_series *series,
 	int64_t key, const struct stoup_where *where, struct stoup_error *err)
 {
+	int keeps = (series->flags & STOUP_VOL_SERIES_KEEP_ORDER) != 0;
 	int64_t effective = key;
 
 	if (series->record_cnt == 0)
 		return key;
 	if (key < series->prev_key) {
-		if (import->options.order == STOUP_ORDER_REFUSE)
+		if (!keeps && import->options.order == STOUP_ORDER_REFUSE)
 			return step_back_error(series, key, where, err);
 		series->step_back_cnt++;
 	}
-	if (import->options.order == STOUP_ORDER_KEEP && key < series->last_key)
+	if (keeps && key < series->last_key)
 		effective = series->last_key;
 	return effective;
 }

@@ -37,6 +37,7 @@ struct stoup_import_options {
 	uint64_t volume_len; /* decoded bytes per volume; default 4 GiB */
 	uint64_t memory_len; /* budget of partition buffers, bytes; default 64 MiB */
 	int order;           /* STOUP_ORDER_* */
+	int order_given;     /* the user chose it; else series of event64 keep theirs (event64.h) */
 	int replace;         /* records of the new key range take the old ones' place */
 	int quiet;
 	uint32_t threads; /* encoders; 0 = one per core */

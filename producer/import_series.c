@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codec/volume.h"
+#include "producer/event64.h"
 #include "producer/import_state.h"
 
 #define SERIES_CNT_CAP (1u << 28) /* 64 GiB of index alone: a file that claims more is broken */
@@ -184,6 +185,13 @@ int64_t stoup_import_series_lookup(
 	return (int64_t)*bucket_of(import, name, strlen(name), (uint32_t)schema_idx) - 1;
 }
 
+static int keeps_order(const struct stoup_import *import, const struct stoup_schema *schema)
+{
+	if (!import->options.order_given && stoup_event64_is(schema))
+		return 1;
+	return import->options.order == STOUP_ORDER_KEEP;
+}
+
 int64_t stoup_import_series_add(struct stoup_import *import, const char *name,
 	const struct stoup_schema *schema, struct stoup_error *err)
 {
@@ -201,8 +209,7 @@ int64_t stoup_import_series_add(struct stoup_import *import, const char *name,
 	series = &import->series[import->series_cnt];
 	*series = (struct stoup_import_series){.name = strdup(name),
 		.schema_idx = (uint32_t)schema_idx,
-		.flags =
-			import->options.order == STOUP_ORDER_KEEP ? STOUP_VOL_SERIES_KEEP_ORDER : 0,
+		.flags = keeps_order(import, schema) ? STOUP_VOL_SERIES_KEEP_ORDER : 0,
 		.overlap_key = INT64_MAX};
 	if (!series->name)
 		goto out_memory;

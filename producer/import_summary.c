@@ -42,7 +42,7 @@ static void series_print(const struct stoup_import *import, uint32_t series_idx,
 	if (series->step_back_cnt > 0)
 		printf("%-*s %12" PRIu64 "  records step back in time; %s\n", width, "",
 			series->step_back_cnt,
-			import->options.order == STOUP_ORDER_KEEP
+			series->flags & STOUP_VOL_SERIES_KEEP_ORDER
 				? "their order was kept (--order=keep)"
 				: "sorted (--sort)");
 	if (series->kept_cnt > 0)

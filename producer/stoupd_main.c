@@ -37,7 +37,7 @@ static const char usage_text[] =
 	"                         a pool that holds all data; at least one largest block)\n"
 	"  --requests N           requests of one consumer in flight (default and at most 64)\n"
 	"  --request-timeout TIME wait for a block of programs that set no time-out (30s)\n"
-	"  --threads N            decode workers (default: one for each of --cpus, else cores - 1, at least 1)\n"
+	"  --threads N            decode workers (default: one for each of --cpus, else for each core)\n"
 	"  --cpus LIST            pin the decode workers to these processors, such as 2,5-7\n"
 	"  --spin TIME            poll that long for requests before going to sleep, and with --cpus the\n"
 	"                         workers for jobs (default 0; at most 1s): for isolated processors\n"

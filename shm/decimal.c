@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decimal.c - decimal texts to integers of a fixed scale (see decimal.h).
+/* decimal.c - decimal texts to integers of a fixed scale, and those to doubles (see decimal.h).
  *
  * A text is read as mantissa * 10^exponent. Up to 18 digits the mantissa simply accumulates; longer
  * texts go digit by digit with trailing zeros held back, so that only significant digits count
  * against the 64 bits. The last step shifts the decimal point to the wanted scale.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "shm/decimal.h"
 
@@ -190,4 +192,28 @@ int stoup_decimal_parse_u64(const char *text, size_t len, int exp10, uint64_t *r
 		return -ERANGE;
 	*ret = abs_value;
 	return 0;
+}
+
+/* ---- to double -------------------------------------------------------------------------------- */
+
+double stoup_decimal_double_u64(uint64_t integer, int exp10)
+{
+	/* Powers of ten up to 10^22 are doubles. */
+	static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11,
+		1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18};
+	char text[32];
+
+	/* Both operands exact, so that the one operation rounds once. */
+	if (integer <= UINT64_C(1) << 53)
+		return exp10 < 0 ? (double)integer / tens[-exp10] : (double)integer * tens[exp10];
+	/* Without a decimal point, which a locale could change. */
+	snprintf(text, sizeof(text), "%llue%d", (unsigned long long)integer, exp10);
+	return strtod(text, NULL);
+}
+
+double stoup_decimal_double(int64_t integer, int exp10)
+{
+	if (integer >= 0)
+		return stoup_decimal_double_u64((uint64_t)integer, exp10);
+	return -stoup_decimal_double_u64(-(uint64_t)integer, exp10);
 }

@@ -22,4 +22,9 @@
 int stoup_decimal_parse(const char *text, size_t len, int exp10, int64_t *ret);
 int stoup_decimal_parse_u64(const char *text, size_t len, int exp10, uint64_t *ret);
 
+/* The double nearest to integer * 10^exp10 (-18 to 18), ties to even: what a correct reader makes of the
+ * decimal's text. Independent of the locale. */
+double stoup_decimal_double(int64_t integer, int exp10);
+double stoup_decimal_double_u64(uint64_t integer, int exp10);
+
 #endif

@@ -60,7 +60,7 @@ SYSTEM_NEEDS = {
     "share": "own_start", "death": "own_start", "damage": "own_start", "monitor": "own_start",
     "namespaces": "own_start", "removed_name": "own_start", "read_faults": "own_start", "small_machine": "own_start",
     "access": "quiet_clone", "automatic": "quiet_clone", "automatic_busy": "quiet_clone",
-    "far_offsets": "quiet_clone", "places": "quiet_clone", "reconnect": "quiet_clone", "shortage": "quiet_clone",
+    "event64": "quiet_clone", "numpy_files": "quiet_clone", "far_offsets": "quiet_clone", "places": "quiet_clone", "reconnect": "quiet_clone", "shortage": "quiet_clone",
 }
 SYSTEM_NOT = {
     "memory": "it measures memory, and would measure the emulator's",
@@ -74,6 +74,8 @@ SYSTEM_NOT = {
     "full_disk": "about files alone", "system_user": "about files and users alone",
     "bench_codec": "about measurements", "bench_command": "about measurements", "bench_suite": "about measurements",
     "csv_files": "it needs real data", "real_files": "it needs real data",
+    "python_sweep": "it measures memory, and would measure the emulator's",
+    "arrow_stream": "this machine's Python would load the library of another",
     "man_pages": "about texts", "source_rules": "about texts",
 }
 

@@ -276,3 +276,19 @@ for version in range(3):
         seed("route", f"kinds-v{version + 1}-{by_id}", bytes([version | by_id, 128]) + rows + records)
         seed("route", f"ts-out-v{version + 1}-{by_id}", bytes([version | by_id | 4, 1]) + rows + records)
 seed("route", "one-stream", bytes([16, 0, 0]) + bytes([0, 1, 2, 1, 3, 4]))
+
+# ---- NumPy headers -----------------------------------------------------------------------------------
+EVENT64 = [("ev", "<u8"), ("exch_ts", "<i8"), ("local_ts", "<i8"), ("px", "<f8"), ("qty", "<f8"), ("order_id", "<u8"),
+           ("ival", "<i8"), ("fval", "<f8")]
+MIXED = [("t", "<M8[ns]"), ("d", "<m8[ns]"), ("", "|V3"), ("b", "|b1"), ("s", "|S4"), ("raw", "|V7"), ("i", "<i2"),
+         ("u", "|u1"), ("f", "<f4"), ("[0].x-y", "<u4")]
+for name, descr, shape in (("event64", EVENT64, "(10,)"), ("mixed", MIXED, "(18446744073709551615L,)"),
+                           ("plain", "<f8", "(3,)"), ("big", [("a", ">f8")], "(3,)"), ("flat", [("a", "<i8")], "()"),
+                           ("two", [("a", "<i8")], "(3, 4)"), ("nested", [("a", [("b", "<i8")])], "(3,)"),
+                           ("shaped", [("a", "<i8", (2,))], "(3,)"), ("title", [(("t", "a"), "<i8")], "(3,)"),
+                           ("long", [("n" * 40, "<i8")], "(3,)"), ("text", [("a", "<U4"), ("o", "|O")], "(3,)"), ("micro", [("a", "<M8[us]")], "(3,)")):
+    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    seed("npy", name, b"\1" + header)
+    seed("npy", name + "-v1", b"\0\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header)
+    seed("npy", name + "-v3", b"\0\x93NUMPY\3\0" + struct.pack("<I", len(header)) + header)
+seed("npy", "long-cut", b"\1{'descr': [('" + b"n" * 36 + b"'")
