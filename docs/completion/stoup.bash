@@ -15,7 +15,7 @@ _stoup_options() {
 		echo --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --help
+			--delimiter --to --feed-latency --max-shift --base-latency --help
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --help ;;
@@ -37,7 +37,8 @@ _stoup_options() {
 # value that nobody can guess; nothing for an option without a value.
 _stoup_values() {
 	case $1:$2 in
-	ingest:--format) echo auto dbn csv ;;
+	ingest:--format) echo auto dbn csv npy ;;
+	ingest:--to) echo event64 ;;
 	ingest:--codec) echo default fast small none lz4 lz4hc zstd ;;
 	ingest:--order) echo refuse sort keep ;;
 	ingest:--header) echo yes no auto ;;
@@ -49,7 +50,7 @@ _stoup_values() {
 			statistics cmbp-1 tcbbo cbbo-1s cbbo-1m error-v1 error symbol-mapping-v1 \
 			symbol-mapping system-v1 system event64 tick bar '<file>'
 		;;
-	cat:--format) echo csv jsonl ;;
+	cat:--format) echo csv jsonl npy npz ;;
 	stoupd:--backing) echo posix memfd hugetlb ;;
 	stoupd:--reader) echo auto io_uring pread ;;
 	stoupd:--direct) echo auto on off ;;
@@ -60,7 +61,8 @@ _stoup_values() {
 	bench:--series) echo '<series>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
-		ingest:--time-zone | ingest:--interval | ingest:--scale | cat:--from | cat:--to | \
+		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
+		ingest:--max-shift | ingest:--base-latency | cat:--from | cat:--to | \
 		cat:--limit | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \

@@ -62,7 +62,7 @@ t.equal(complete("stoupd", "--mon"), {"--monitor-user", "--monitor-group"}, "the
 # ---- values: an option has one where its help says so -----------------------------------------------------------
 for command, known in options.items():
     shown = t.run([t.STOUPD, "--help"] if command == "stoupd" else [t.STOUP, "help", command]).stdout
-    with_value = set(re.findall(rf"(?:^ +|, )({OPTION}) (?:[A-Z]+\b|[a-z]+\|)", shown, re.M))
+    with_value = set(re.findall(rf"(?:^ +|, )({OPTION}) (?:[A-Z]+\b|[a-z]+\||[a-z]\w+ {{2,}})", shown, re.M))
     for option in known:
         t.equal(bool(words_of("_stoup_values", command, option)), option in with_value,
                 f"{command} {option} is followed by a value")
@@ -97,6 +97,11 @@ for command, known in options.items():
             tried += 1
         if values and option not in ("--time-format", "--delimiter"):  # these take texts of one's own
             t.true(refused(command, option, "bogus"), f"{command} takes {option} bogus")
+            # And the other way round: of the words beside the option in the help text, those that it takes.
+            shown = t.run([t.STOUPD, "--help"] if command == "stoupd" else [t.STOUP, "help", command]).stdout
+            beside = re.search(rf"^ +{option} (.*(?:\n {{12,}}.*)*)", shown, re.M).group(1)
+            for word in set(re.findall(r"\b[a-z][a-z0-9_]+\b", beside)) - set(values):
+                t.true(refused(command, option, word), f"{command} takes {option} {word}, which is not offered")
 t.true(tried > 25, f"values tried: {tried}")
 t.equal(complete("stoup", "ingest", "--codec", ""), {"default", "fast", "small", "none", "lz4", "lz4hc", "zstd"}, "codecs")
 t.equal(complete("stoup", "ingest", "--codec", "lz"), {"lz4", "lz4hc"}, "codecs from lz on")
