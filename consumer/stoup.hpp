@@ -28,8 +28,8 @@
  * Costs: the loop over a span is the loop that C compiles to; a span costs one stoup_next. Nothing is
  * allocated but one word for each attachment, and what list() returns.
  *
- * Owners: client, cursor and lease can be moved, not copied. Cursors and leases keep the attachment, so
- * that they may outlive the client they came from. A series is a value; it is good as long as any of
+ * Owners: client, cursor, lease and array can be moved, not copied. All but the client keep the attachment,
+ * so that they may outlive the client they came from. A series is a value; it is good as long as any of
  * those is there. A span is good until the next call on its cursor, or as long as a lease on it.
  *
  * Threads: as in stoup.h: a client may be used by all threads, a cursor by one at a time, a lease may be
@@ -377,6 +377,47 @@ struct stoup {
 		std::span<const T> records_;
 	};
 
+	/* All records of a range as one span, until it is destroyed: see stoup_array. */
+	template <class T> class array {
+	public:
+		array(attachment home, const struct ::stoup_array &raw) noexcept
+			: home_(std::move(home)), raw_(raw)
+		{
+		}
+		array(array &&other) noexcept
+			: home_(std::move(other.home_)), raw_(std::exchange(other.raw_, {}))
+		{
+		}
+		array &operator=(array &&other) noexcept
+		{
+			if (this != &other) {
+				reset();
+				home_ = std::move(other.home_);
+				raw_ = std::exchange(other.raw_, {});
+			}
+			return *this;
+		}
+		~array() { reset(); }
+
+		std::span<const T> records() const noexcept
+		{
+			return std::span<const T>(static_cast<const T *>(raw_.base), raw_.record_cnt);
+		}
+		/* In the volume's own file, not in the pool? */
+		bool direct() const noexcept { return raw_.direct != 0; }
+		void reset() noexcept
+		{
+			if (home_.get())
+				::stoup_array_release(&raw_);
+			raw_ = {};
+			home_ = attachment();
+		}
+
+	private:
+		attachment home_;
+		struct ::stoup_array raw_;
+	};
+
 	/* ---- cursors ----------------------------------------------------------------------- */
 
 	enum class way { forward, backward };
@@ -708,6 +749,20 @@ struct stoup {
 			return scan_with<T, way::backward>(from, part);
 		}
 
+		/* All of it as one array, where it lies in one piece; EFBIG where it does not. */
+		template <class T>
+		expected<array<T>> try_array_of(const series<T> &from, const range &part = whole()) const noexcept
+		{
+			struct ::stoup_array made;
+			::stoup_range keys;
+			::stoup_error err;
+
+			if (range_of(part, 0, &keys, &err) < 0 ||
+				::stoup_array(get(), &from.raw(), &keys, &made, &err) < 0)
+				return error(err);
+			return array<T>(home_, made);
+		}
+
 		/* Take the newest snapshot: was there news? */
 		expected<bool> try_refresh() noexcept
 		{
@@ -782,6 +837,10 @@ struct stoup {
 		{
 			return try_scan_backward(from, part).value();
 		}
+		template <class T> array<T> array_of(const series<T> &from, const range &part = whole()) const
+		{
+			return try_array_of(from, part).value();
+		}
 		bool refresh() { return try_refresh().value(); }
 		void health() const { try_health().value(); }
 		figures stats() const { return try_stats().value(); }
@@ -807,19 +866,12 @@ struct stoup {
 		template <class T, way W>
 		expected<cursor<T, W>> scan_with(const series<T> &from, const range &part) const noexcept
 		{
-			::stoup_range keys{};
+			::stoup_range keys;
 			::stoup_cursor *made;
 			::stoup_error err;
 
-			if ((part.from && *part.from == time()) || (part.to && *part.to == time()))
-				return error(EINVAL, "a range cannot begin or end at 1970-01-01T00:00:00Z itself: "
-						     "leave that end open, or take the nanosecond beside it");
-			keys.from_ns = part.from ? part.from->time_since_epoch().count() : 0;
-			keys.to_ns = part.to ? part.to->time_since_epoch().count() : 0;
-			keys.flags = part.flags | (W == way::backward ? STOUP_BACKWARD : 0);
-			if (W == way::forward && (part.flags & STOUP_BACKWARD))
-				return error(EINVAL, "STOUP_BACKWARD is no flag here: call scan_backward");
-			if (::stoup_scan(get(), &from.raw(), &keys, &made, &err) < 0)
+			if (range_of(part, W == way::backward ? STOUP_BACKWARD : 0, &keys, &err) < 0 ||
+				::stoup_scan(get(), &from.raw(), &keys, &made, &err) < 0)
 				return error(err);
 			return cursor<T, W>(home_, made);
 		}
@@ -831,6 +883,23 @@ struct stoup {
 
 private:
 	static range whole() noexcept { return range(); }
+
+	static int range_of(const range &part, std::uint32_t direction, ::stoup_range *ret,
+		::stoup_error *err) noexcept
+	{
+		if ((part.from && *part.from == time()) || (part.to && *part.to == time()))
+			return ::stoup_error_set(err, -EINVAL,
+				"a range cannot begin or end at 1970-01-01T00:00:00Z itself: leave that end open, or "
+				"take the nanosecond beside it");
+		if (part.flags & STOUP_BACKWARD)
+			return ::stoup_error_set(
+				err, -EINVAL, "STOUP_BACKWARD is no flag of a range here: call scan_backward");
+		*ret = {};
+		ret->from_ns = part.from ? part.from->time_since_epoch().count() : 0;
+		ret->to_ns = part.to ? part.to->time_since_epoch().count() : 0;
+		ret->flags = part.flags | direction;
+		return 0;
+	}
 
 	static const char *hold_text(int rc) noexcept
 	{

@@ -131,7 +131,7 @@ template <class T>
 constexpr bool move_only = std::is_nothrow_move_constructible_v<T> && !std::is_copy_constructible_v<T> &&
 			   !std::is_copy_assignable_v<T>;
 static_assert(move_only<stoup::client> && move_only<spans> && move_only<stoup::lease<stoup_mbo>>);
-static_assert(move_only<reader> && move_only<stoup::forking> && move_only<stoup::expected<spans>>);
+static_assert(move_only<stoup::array<stoup_bar>> && move_only<reader> && move_only<stoup::forking> && move_only<stoup::expected<spans>>);
 static_assert(noexcept(std::declval<spans &>().try_next()) && noexcept(stoup::client::try_attach("x")));
 static_assert(std::is_base_of_v<std::exception, stoup::error> && std::is_nothrow_copy_constructible_v<stoup::error>);
 
@@ -372,6 +372,31 @@ static void check_leases(const char *pool, const std::vector<stoup_mbo> &all)
 	CHECK_ERROR(ENOENT, ({"not of pool"}), stoup::client(pool).scan(st.find<stoup_mbo>(mbo_name)));
 }
 
+static void check_arrays(stoup::client &st)
+{
+	auto bars = st.find<stoup_bar>("FX/BARS");
+	auto whole = st.array_of(bars);
+	CHECK(whole.records().size() == 2 && !whole.direct() && whole.records()[1].close == 4000000000);
+	auto later = st.array_of(bars, {.from = bars.last()});
+	CHECK(later.records().size() == 1 && later.records()[0].close == 4000000000);
+	CHECK(st.stats().lease_cnt == 1); /* of one block */
+	whole = std::move(later);
+	CHECK(later.records().empty() && whole.records().size() == 1 && st.stats().lease_cnt == 1);
+	auto kept = [&] {
+		stoup::client other(std::move(st));
+		auto all = other.array_of(bars);
+		st = std::move(other);
+		return all;
+	}();
+	whole.reset();
+	CHECK(whole.records().empty() && kept.records().size() == 2 && st.stats().lease_cnt == 1);
+	kept.reset();
+	CHECK(st.stats().lease_cnt == 0);
+	CHECK_ERROR(EFBIG, ({mbo_name}), st.array_of(st.find<stoup_mbo>(mbo_name)));
+	CHECK_ERROR(EINVAL, ({"scan_backward"}), st.array_of(bars, {.flags = STOUP_BACKWARD}));
+	CHECK_ERROR(ENOTSUP, ({""}), st.array_of(bars, {.flags = STOUP_DIRECT}));
+}
+
 static void check_client(stoup::client &st, const char *pool)
 {
 	auto all = st.list();
@@ -511,6 +536,7 @@ int main(int argc, char **argv)
 			stoup_symbol_mapping_msg_v1, stoup_symbol_mapping_msg, stoup_system_msg_v1,
 			stoup_system_msg, stoup_event64, stoup_tick, stoup_bar>();
 		check_leases(pool, all);
+		check_arrays(st);
 		check_client(st, pool);
 		check_forks(st, all);
 		check_damage(argv[4], all);
