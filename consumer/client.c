@@ -66,6 +66,32 @@ const char *stoup_version(void)
 	return STOUP_VERSION;
 }
 
+size_t stoup_struct_len(const char *name)
+{
+	static const struct {
+		const char *name;
+		size_t len;
+	} table[] = {
+		{"stoup_error", sizeof(struct stoup_error)},
+		{"stoup_field", sizeof(struct stoup_field)},
+		{"stoup_fork", sizeof(struct stoup_fork)},
+		{"stoup_held", sizeof(struct stoup_held)},
+		{"stoup_lease", sizeof(struct stoup_lease)},
+		{"stoup_options", sizeof(struct stoup_options)},
+		{"stoup_range", sizeof(struct stoup_range)},
+		{"stoup_require", sizeof(struct stoup_require)},
+		{"stoup_schema", sizeof(struct stoup_schema)},
+		{"stoup_series", sizeof(struct stoup_series)},
+		{"stoup_span", sizeof(struct stoup_span)},
+		{"stoup_stats", sizeof(struct stoup_stats)},
+	};
+
+	for (size_t i = 0; name && i < sizeof(table) / sizeof(table[0]); i++)
+		if (strcmp(table[i].name, name) == 0)
+			return table[i].len;
+	return 0;
+}
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 static uint64_t spin_default(void)
@@ -209,6 +235,7 @@ void stoup_client_destroy(struct stoup *st)
 {
 	if (!st)
 		return;
+	stoup_fork_auto_fini(st);
 	while (st->sessions) {
 		struct stoup_session *ses = st->sessions;
 
@@ -235,13 +262,45 @@ int stoup_detach(struct stoup *st)
 		return 0;
 	if (stoup_client_own(st)) {
 		pthread_mutex_lock(&st->mutex);
-		busy = st->cursor_cnt > 0 || st->hold_cnt > 0;
+		busy = !stoup_client_idle(st);
 		pthread_mutex_unlock(&st->mutex);
 		if (busy)
 			return -EBUSY;
 	}
 	stoup_client_destroy(st);
 	return 0;
+}
+
+int stoup_leave(struct stoup *st)
+{
+	int idle;
+
+	if (!st)
+		return 0;
+	if (!stoup_client_own(st)) {
+		/* A child without leases: its mutex may be one that another thread of the parent had. */
+		idle = stoup_client_idle(st);
+	} else {
+		pthread_mutex_lock(&st->mutex);
+		idle = stoup_client_idle(st);
+		st->leaving = 1;
+		pthread_mutex_unlock(&st->mutex);
+	}
+	if (idle)
+		stoup_client_destroy(st);
+	return idle ? 0 : 1;
+}
+
+int64_t stoup_use_cnt(struct stoup *st)
+{
+	int64_t cnt;
+
+	if (!stoup_client_own(st))
+		return -ECHILD;
+	pthread_mutex_lock(&st->mutex);
+	cnt = (int64_t)st->cursor_cnt + st->hold_cnt;
+	pthread_mutex_unlock(&st->mutex);
+	return cnt;
 }
 
 int stoup_client_inherited(struct stoup_error *err)

@@ -108,7 +108,9 @@ check(written == expected, "docs/counters.md differs from shm/counters.h: "
 for folder in ("shm", "codec", "producer", "consumer", "bench", "tests"):
     for path in files(folder, ".c", ".h", ".py", ".sh"):
         length = read(path).count("\n")
-        check(length <= 800, f"{os.path.relpath(path, SOURCE)} has {length} lines, at most 800")
+        # The Python module is one file, so that it can be copied to where it is needed.
+        limit = 1200 if path.endswith("consumer/python/stoup.py") else 800
+        check(length <= limit, f"{os.path.relpath(path, SOURCE)} has {length} lines, at most {limit}")
         if path.endswith((".c", ".h")):
             check(read(path).startswith("/* SPDX-License-Identifier: Apache-2.0 */"),
                   f"{os.path.relpath(path, SOURCE)} has no SPDX line")
