@@ -183,7 +183,7 @@ def _library_paths() -> Iterator[str]:
     """Where libstoup may be, best first."""
     given = os.environ.get("STOUP_LIB")
     if given:
-        yield os.path.join(given, "libstoup.so.0") if os.path.isdir(given) else given
+        yield os.path.join(given, "libstoup.so.1") if os.path.isdir(given) else given
         return
     here = os.path.dirname(os.path.realpath(__file__))
     multiarch = getattr(sys.implementation, "_multiarch", "")
@@ -191,10 +191,10 @@ def _library_paths() -> Iterator[str]:
     near = [here, os.path.join(here, "..", ".."), os.path.join(here, "..", "..", multiarch)]
     near += [os.path.join(here, "..", "..", "build", *more) for more in (("lib",), ("gcc", "lib"))]
     for folder in near:
-        path = os.path.normpath(os.path.join(folder, "libstoup.so.0"))
+        path = os.path.normpath(os.path.join(folder, "libstoup.so.1"))
         if os.path.exists(path):
             yield path
-    yield "libstoup.so.0"
+    yield "libstoup.so.1"
 
 
 def _load() -> ctypes.CDLL:
@@ -204,7 +204,7 @@ def _load() -> ctypes.CDLL:
             return _declare(ctypes.CDLL(path), path)
         except OSError as error:
             said.append(str(error))
-    raise ImportError("stoup needs libstoup.so.0: install it (cmake --install), or set STOUP_LIB to its file or "
+    raise ImportError("stoup needs libstoup.so.1: install it (cmake --install), or set STOUP_LIB to its file or "
                       "directory. Tried: " + "; ".join(said))
 
 
