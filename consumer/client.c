@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,16 @@
 #define SPIN_CPUS    3 /* with fewer, who spins takes the processor of whom it waits for */
 #define AHEAD_CNT                                                                                  \
 	16u /* half of it is asked for at a time: at least 8 reads in flight in a cold scan */
+
+/* Of the structs that grow, the length in the first release (docs/abi.md), and a bound on what a caller may
+ * claim. */
+#define OPTIONS_FIRST_LEN                                                                          \
+	(offsetof(struct stoup_options, reconnect_ns) +                                            \
+		sizeof(((struct stoup_options *)NULL)->reconnect_ns))
+#define STATS_FIRST_LEN                                                                            \
+	(offsetof(struct stoup_stats, direct_alone_cnt) +                                          \
+		sizeof(((struct stoup_stats *)NULL)->direct_alone_cnt))
+#define STRUCT_LEN_CAP 4096u
 
 uint64_t stoup_client_now(void)
 {
@@ -99,18 +110,33 @@ void stoup_options_init(struct stoup_options *opt)
 	};
 }
 
+/* Take a caller's options: of an older header, whose new fields are 0 here, or of a later one. */
+static int options_copy(
+	const struct stoup_options *opt, struct stoup_options *read, struct stoup_error *err)
+{
+	size_t len = opt->struct_len;
+
+	if (len < OPTIONS_FIRST_LEN || len > STRUCT_LEN_CAP)
+		return stoup_error_set(err, -EINVAL,
+			"options.struct_len is %zu: set it with stoup_options_init", len);
+	for (size_t i = sizeof(*read); i < len; i++) {
+		if (((const unsigned char *)opt)[i] != 0)
+			return stoup_error_set(err, -EINVAL,
+				"options has a setting at byte %zu that libstoup %s does not know: use "
+				"the library of your header",
+				i, STOUP_VERSION);
+	}
+	memcpy(read, opt, len < sizeof(*read) ? len : sizeof(*read));
+	return 0;
+}
+
 int stoup_options_read(
 	const struct stoup_options *opt, struct stoup_options *ret, struct stoup_error *err)
 {
 	struct stoup_options read = {0};
-	size_t len = opt ? opt->struct_len : 0;
 
-	/* The first version's length is the least; a program of a later header may bring more. */
-	if (opt && len < sizeof(read))
-		return stoup_error_set(err, -EINVAL,
-			"options.struct_len is %zu: set it with stoup_options_init", len);
-	if (opt)
-		read = *opt;
+	if (opt && options_copy(opt, &read, err) < 0)
+		return -EINVAL;
 	if (read.wait > STOUP_WAIT_BLOCK ||
 		(read.flags & ~(STOUP_NO_RECONNECT | STOUP_POPULATE)) != 0)
 		return stoup_error_set(err, -EINVAL,
@@ -315,8 +341,9 @@ static void stats_add(struct stoup_session *ses, struct stoup_stats *stats)
 int stoup_stats(struct stoup *st, struct stoup_stats *ret)
 {
 	struct stoup_stats stats;
+	size_t len = ret->struct_len;
 
-	if (ret->struct_len < sizeof(stats))
+	if (len < STATS_FIRST_LEN || len > STRUCT_LEN_CAP)
 		return -EINVAL;
 	if (!stoup_client_own(st))
 		return -ECHILD;
@@ -328,7 +355,10 @@ int stoup_stats(struct stoup *st, struct stoup_stats *ret)
 	stats.direct_cnt = atomic_load_explicit(&st->direct_cnt, memory_order_relaxed);
 	stats.direct_alone_cnt = atomic_load_explicit(&st->direct_alone_cnt, memory_order_relaxed);
 	stats.record_cnt += atomic_load_explicit(&st->direct_record_cnt, memory_order_relaxed);
-	stats.struct_len = sizeof(stats);
-	*ret = stats;
+	/* As much as the caller's header has; what a later one has besides is zero. */
+	stats.struct_len = len;
+	if (len > sizeof(stats))
+		memset((char *)ret + sizeof(stats), 0, len - sizeof(stats));
+	memcpy(ret, &stats, len < sizeof(stats) ? len : sizeof(stats));
 	return 0;
 }

@@ -64,6 +64,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* stoup_stats is a struct and a function */
 #endif
 
 #define STOUP_API __attribute__((visibility("default")))
@@ -80,7 +82,7 @@ struct stoup_cursor; /* a position in a scan */
 #define STOUP_POPULATE     0x2u /* flag: map all of the pool while attaching, so that no read faults */
 
 struct stoup_options {
-	size_t struct_len;   /* sizeof(struct stoup_options) */
+	size_t struct_len;   /* sizeof(struct stoup_options); all other fields: 0 = the default */
 	uint32_t wait;       /* STOUP_WAIT_* */
 	uint32_t flags;      /* STOUP_NO_RECONNECT, STOUP_POPULATE, or 0 */
 	uint64_t timeout_ns; /* longest wait of one call; 0 = stoupd's --request-timeout (30 s) */
@@ -292,7 +294,9 @@ STOUP_API size_t stoup_struct_len(const char *name);
 
 /* What this attachment did so far; thread-safe, approximate. */
 struct stoup_stats {
-	size_t struct_len; /* in: sizeof(struct stoup_stats) */
+	/* In: sizeof(struct stoup_stats). Filled as far as it goes, what the library does not know is 0; -EINVAL
+	 * where it is shorter than in the first release. */
+	size_t struct_len;
 	uint64_t hit_cnt, miss_cnt, timeout_cnt;
 	uint64_t wait_ns;                 /* spent waiting for blocks */
 	uint64_t record_cnt;              /* records in the spans handed out, direct ones as well */
@@ -382,6 +386,7 @@ STOUP_API int stoup_fork_auto(struct stoup *st);
 STOUP_API const char *stoup_version(void);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -24,10 +24,11 @@ Times are int nanoseconds since 1970-01-01T00:00:00Z. Where a time is asked for,
 refused. A range is [start, end): records at `start` are in, those at `end` are out. `times(array)` gives
 datetime64[ns]; `prices(array)` floats, or the exact integers and their scale.
 
-Processes. After os.fork (multiprocessing, concurrent.futures) the child has what its parent had: arrays, cursors
-and clients go on, with leases of its own. (Where they could not be copied, for want of a place for another consumer,
-reading an inherited array ends the child by SIGSEGV: it would show other records. The client attaches anew.) Clients and series can be pickled: where they arrive, in a spawned process,
-they attach anew, once per process. Arrays are pickled as copies.
+Processes. After os.fork (multiprocessing, concurrent.futures) the child has what its parent had: arrays, cursors and
+clients go on, with leases of its own. (Where they could not be copied, for want of a place for another consumer,
+reading an inherited array ends the child by SIGSEGV: it would show other records. The client attaches anew.) Clients
+and series can be pickled: where they arrive, in a spawned process, they attach anew, once per process. Arrays are
+pickled as copies.
 
 Threads. Clients and series may be used by all threads, and arrays die in any. A cursor belongs to one thread at a
 time. The library's waiting does not hold the GIL.
@@ -68,8 +69,9 @@ except ImportError:
     np = None
 
 __version__ = "0.1.0"
-__all__ = ["open", "Client", "Series", "Cursor", "Merge", "Schema", "Field", "times", "prices", "to_ns", "to_pandas", "to_arrow",
-           "Error", "NotFound", "Timeout", "Gone", "Damaged", "Exhausted", "Stale", "Inherited"]
+__all__ = ["open", "Client", "Series", "Cursor", "Merge", "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
+           "to_pandas", "to_arrow", "Error", "NotFound", "Timeout", "Gone", "Damaged", "Exhausted", "Stale",
+           "Inherited"]
 
 Time = Union[int, str, datetime.datetime, datetime.date, Any]
 Target = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
@@ -191,6 +193,11 @@ class _Held(ctypes.Structure):
                 ("session_no", _U32)]
 
 
+class _ArrowStream(ctypes.Structure):
+    _fields_ = [("get_schema", ctypes.c_void_p), ("get_next", ctypes.c_void_p), ("get_last_error", ctypes.c_void_p),
+                ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
+
+
 class _Stats(ctypes.Structure):
     _fields_ = [("struct_len", ctypes.c_size_t)] + [(name, _U64) for name in (
         "hit_cnt", "miss_cnt", "timeout_cnt", "wait_ns", "record_cnt", "doorbell_cnt", "lease_cnt", "leased_bytes",
@@ -201,7 +208,7 @@ def _library_paths() -> Iterator[str]:
     """Where libstoup may be, best first."""
     given = os.environ.get("STOUP_LIB")
     if given:
-        yield os.path.join(given, "libstoup.so.0") if os.path.isdir(given) else given
+        yield os.path.join(given, "libstoup.so.1") if os.path.isdir(given) else given
         return
     here = os.path.dirname(os.path.realpath(__file__))
     multiarch = getattr(sys.implementation, "_multiarch", "")
@@ -209,10 +216,10 @@ def _library_paths() -> Iterator[str]:
     near = [here, os.path.join(here, "..", ".."), os.path.join(here, "..", "..", multiarch)]
     near += [os.path.join(here, "..", "..", "build", *more) for more in (("lib",), ("gcc", "lib"))]
     for folder in near:
-        path = os.path.normpath(os.path.join(folder, "libstoup.so.0"))
+        path = os.path.normpath(os.path.join(folder, "libstoup.so.1"))
         if os.path.exists(path):
             yield path
-    yield "libstoup.so.0"
+    yield "libstoup.so.1"
 
 
 def _load() -> ctypes.CDLL:
@@ -222,7 +229,7 @@ def _load() -> ctypes.CDLL:
             return _declare(ctypes.CDLL(path), path)
         except OSError as error:
             said.append(str(error))
-    raise ImportError("stoup needs libstoup.so.0: install it (cmake --install), or set STOUP_LIB to its file or "
+    raise ImportError("stoup needs libstoup.so.1: install it (cmake --install), or set STOUP_LIB to its file or "
                       "directory. Tried: " + "; ".join(said))
 
 
@@ -261,10 +268,11 @@ def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
         "cursor_error": (error_p, void_p),
         "cursor_close": (None, void_p),
         "release": (integer, pointer(_Held)),
+        "arrow_stream": (integer, void_p, _U32, pointer(_ArrowStream), error_p),
         "fork_auto": (integer, void_p),
     }
     if not hasattr(lib, "stoup_version"):
-        raise ImportError(f"{path} is another library than libstoup.so.0")
+        raise ImportError(f"{path} is another library than libstoup.so.1")
     for name, (result, *arguments) in calls.items():
         if not hasattr(lib, "stoup_" + name):
             raise ImportError(f"{path} has no stoup_{name}: it is older than this module ({__version__})")
@@ -301,7 +309,7 @@ class _Own:
 
 
 # The same for spans, of which there are many: a method that is the C function itself, bound by C.
-_method = ctypes.pythonapi.PyInstanceMethod_New
+_method = ctypes.pythonapi["PyInstanceMethod_New"]
 _method.restype, _method.argtypes = ctypes.py_object, [ctypes.py_object]
 setattr(_Held, "__del__", _method(_lib.stoup_release))
 
@@ -579,8 +587,9 @@ def to_pandas(array: Array, schema: Optional[Schema] = None) -> Any:
 
 
 def to_arrow(array: Array, schema: Optional[Schema] = None) -> Any:
-    """A pyarrow.Table. Every column is a copy: Arrow's columns are contiguous, a record's fields are not. Times become
-    timestamp[ns, UTC] and undefined values null; scaled integers float64, or as they are where there is no scale."""
+    """A pyarrow.Table of one array; of a whole scan, and for all else that speaks Arrow, see Cursor.arrow. Every column
+    is a copy: Arrow's columns are contiguous, a record's fields are not. Times become timestamp[ns, UTC] and undefined
+    values null; scaled integers float64, or as they are where there is no scale."""
     import pyarrow  # type: ignore
     array, arrays, names = _records(array), [], []
     for name in array.dtype.names:
@@ -623,16 +632,68 @@ def _view(held: _Held, schema: Schema) -> Array:
     return view.cast("B") if np is None else np.frombuffer(view, schema.dtype)
 
 
+# ---- Arrow -------------------------------------------------------------------------------------------------
+
+_ARROW = {("price", "decimal"): 0, ("price", "int"): 2, ("price", "float"): 4, ("time", "timestamp"): 0,
+          ("time", "int"): 8, ("text", "str"): 0, ("text", "bytes"): 16}
+_ARROW_RECORDS = 1
+_STREAM = b"arrow_array_stream"  # the name of such capsules; they keep the pointer to it
+_streams: Dict[int, _ArrowStream] = {}  # by address: those whose capsules live
+
+# Taken by index: a function object of our own, whose types nobody else sets, nor we anybody's.
+_capsule_new = ctypes.pythonapi["PyCapsule_New"]
+_capsule_new.restype = ctypes.py_object
+_capsule_pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+
+
+def _end_stream(capsule: int) -> None:
+    """A capsule goes. Who took its stream has moved it out, and left `release` NULL."""
+    stream = _streams.pop(_capsule_pointer(capsule, _STREAM), None)
+    if stream is not None and stream.release:
+        ctypes.PYFUNCTYPE(None, ctypes.POINTER(_ArrowStream))(stream.release)(stream)
+
+
+_stream_end = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_end_stream)
+_capsule_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, type(_stream_end)]
+
+
+class ArrowScan:
+    """A scan as an Arrow stream, by the PyCapsule protocol: pyarrow.table(it), polars.DataFrame(it),
+    duckdb.from_arrow(it), pandas by way of these. It can be taken once. Batches are loaded as the consumer asks."""
+
+    def __init__(self, cursor: "Cursor", flags: int) -> None:
+        self._cursor, self._flags = cursor, flags
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The capsule. The requested schema is not looked at, which the protocol allows."""
+        step, stream, err = self._cursor._step, _ArrowStream(), _Error()
+        own = step.own
+        if own is None or not step.fresh:
+            raise ValueError("the cursor is closed, or its scan has begun: make a stream of a fresh one")
+        _streams[ctypes.addressof(stream)] = stream
+        capsule = _capsule_new(ctypes.addressof(stream), _STREAM, _stream_end)
+        # The stream owns the library's cursor from the call on. Between the two lines nobody does: an interrupt
+        # there costs the cursor's memory, in the other order it would be closed twice.
+        handle, own.it.value = ctypes.c_void_p(own.it.value), None
+        rc = _lib.stoup_arrow_stream(handle, self._flags, stream, err)
+        if rc < 0:
+            own.it.value = handle.value
+            raise _error(rc, err.text.decode(errors="replace"))
+        step.state, step.own, step.handle = "closed", None, None
+        return capsule
+
+
 class _Step:
     """What a cursor shares with the generator that runs it: they must not refer to each other, so that a scan that is
     left in the middle ends at once."""
-    __slots__ = ("own", "pending", "state", "handle", "timeout", "reconnect", "__weakref__")
+    __slots__ = ("own", "pending", "state", "fresh", "handle", "timeout", "reconnect", "__weakref__")
 
     def __init__(self, client: "Client", handle: _Own) -> None:
         self.own: Optional[_Own] = _Own(_lib.stoup_cursor_close, ctypes.c_void_p())
         self.pending: List[_Held] = []  # spans that were fetched and not yet handed out, the next one last
         self.handle: Optional[_Own] = handle
-        self.state = "begun"
+        self.state, self.fresh = "begun", True
         self.timeout, self.reconnect = client._timeout, client._reconnect
 
     def close(self) -> None:
@@ -661,6 +722,7 @@ def _spans(step: _Step, schema: Schema, batch: int) -> Generator[Array, None, No
     """Run a cursor."""
     state, cnt = "interrupted", 1
     patience = None
+    step.fresh = False
     try:
         while True:
             owners = [_Held() for _ in range(cnt)]
@@ -703,8 +765,8 @@ class Cursor:
         client, err, bounds = series.client, _Error(), _Range(low, high, flags, 0)
         handle = client._handle()
         self.series, self._batch = series, batch
-        self._step = step = _Step(client, handle)
-        own = step.own
+        self._step: _Step = _Step(client, handle)
+        step, own = self._step, self._step.own
         assert own is not None
         rc = _lib.stoup_scan(handle.it, series._current(handle), bounds, own.it, err)
         if rc < 0:
@@ -740,6 +802,27 @@ class Cursor:
         if rc < 0:
             raise _error(rc, "the last step of this cursor did not fail" if rc == -errno.EINVAL else "")
         return int(rc)
+
+    def arrow(self, price: str = "decimal", time: str = "timestamp", text: str = "str",
+              records: bool = False) -> ArrowScan:
+        """This scan, not begun yet and forward, as an Arrow stream: see ArrowScan. Undefined values are nulls.
+
+        price: scaled integers as "decimal" (decimal128), "int" or "float" (the nearest). time: "timestamp" (ns, UTC)
+        or "int". text: "str" or "bytes". Columns are copied once, since a record's fields lie side by side; not so
+        the only field of a record, and, with records=True, all records as one column of fixed-size binary: these are
+        views of shared memory, and keep their leases.
+        """
+        flags = _ARROW_RECORDS if records else 0
+        for what, form in (("price", price), ("time", time), ("text", text)):
+            if (what, form) not in _ARROW:
+                forms = [repr(one) for kind, one in _ARROW if kind == what]
+                raise ValueError(f"{what}={form!r}: it is one of {', '.join(forms)}")
+            flags |= _ARROW[what, form]
+        return ArrowScan(self, flags)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """As arrow(), with its defaults."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
 
     def close(self) -> None:
         """End the scan. Arrays that it yielded stay."""
@@ -941,6 +1024,10 @@ class Series:
              direct: Union[bool, str] = False) -> Cursor:
         """As Client.scan."""
         return self.client.scan(self, start, end, backward, direct)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """All records as an Arrow stream: pyarrow.table(series). See Cursor.arrow for other forms and for ranges."""
+        return self.scan().__arrow_c_stream__(requested_schema)
 
     def __len__(self) -> int:
         return self.count

@@ -140,7 +140,7 @@ del client, cursor
 
 # ---- the daemon of the same installation ----------------------------------------------------------------------------
 prefix = os.path.join(directory, "prefix")
-for folder, name in (("lib", "libstoup.so.0"), ("bin", "stoupd")):
+for folder, name in (("lib", "libstoup.so.1"), ("bin", "stoupd")):
     os.makedirs(os.path.join(prefix, folder))
     shutil.copy(os.path.join(os.environ["STOUP_BIN_DIR" if folder == "bin" else "STOUP_LIB_DIR"], name),
                 os.path.join(prefix, folder))

@@ -61,7 +61,7 @@ if not os.environ.get("STOUP_SANITIZED"):
               f"libstoup.so needs {sorted(needed)}")
         exported = subprocess.run(["nm", "-D", "--defined-only", LIB], capture_output=True, text=True,
                                   check=True).stdout
-        exported = {line.split()[-1].split("@")[0] for line in exported.splitlines()} - {"STOUP_0"}
+        exported = {line.split()[-1].split("@")[0] for line in exported.splitlines()} - {"STOUP_1"}
         declared = set()
         for header in ("consumer/stoup.h", "consumer/stoup_arrow.h", "shm/stoup_types.h"):
             text = re.sub(r"/\*.*?\*/", "", read(os.path.join(SOURCE, header)), flags=re.S)
