@@ -704,8 +704,8 @@ class _Step:
 class _Patience:
     """The library waits in slices, so that Ctrl-C is noticed between them; this counts how long in all."""
 
-    def __init__(self, timeout: float, reconnect: float) -> None:
-        self.begun, self.cnt = time.monotonic(), 0
+    def __init__(self, timeout: float, reconnect: float, begun: Optional[float] = None) -> None:
+        self.begun, self.cnt = time.monotonic() if begun is None else begun, 0
         self.limits = {-errno.ETIMEDOUT: timeout, -errno.ENOBUFS: timeout, -errno.EPIPE: reconnect}
 
     def again(self, rc: int) -> bool:
@@ -714,7 +714,7 @@ class _Patience:
 
     def error(self, rc: int, text: bytes) -> Error:
         """The library speaks of its last slice alone."""
-        more = f" ({time.monotonic() - self.begun:.1f} s in all)" if self.cnt > 1 else ""
+        more = f" (waited {time.monotonic() - self.begun:.1f} s in all)" if self.cnt > 1 else ""
         return _error(rc, text.decode(errors="replace") + more)
 
 
@@ -731,9 +731,10 @@ def _spans(step: _Step, schema: Schema, batch: int) -> Generator[Array, None, No
             if own is None:
                 state = "closed"
                 raise ValueError("the cursor was closed")
+            begun = time.monotonic()
             rc = _lib.stoup_next_held(own.it, places, cnt, 0)
             if rc < 0:
-                patience = patience or _Patience(step.timeout, step.reconnect)
+                patience = patience or _Patience(step.timeout, step.reconnect, begun)
                 if patience.again(rc):
                     continue
                 state = "failed"
