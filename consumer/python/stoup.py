@@ -479,14 +479,20 @@ def _schema_of(raw: Any) -> Schema:
     return _schemas[key]
 
 
-def _meaning(array: Array, name: Optional[str], schema: Optional[Schema]) -> Field:
-    """What a field of an array means: by the dtype object, which views share, else by an equal one."""
+def _records(array: Array) -> Array:
+    """An array of records, or a single record as an array of one."""
     if np is None:
         raise ImportError("this needs NumPy (Debian: python3-numpy); without it use series.schema.unpack(view)")
     dtype = getattr(array, "dtype", None)
     if dtype is None or dtype.names is None:
         raise TypeError("an array of records is asked for (what scan, read, last or asof give), not " +
                         (f"a column ({dtype})" if dtype is not None else type(array).__name__))
+    return np.atleast_1d(array)
+
+
+def _meaning(array: Array, name: Optional[str], schema: Optional[Schema]) -> Field:
+    """What a field of an array means: by the dtype object, which views share, else by an equal one."""
+    dtype = _records(array).dtype
     every = list(_schemas.values())
     known = [schema] if schema else [one for one in every if one.dtype is dtype] or \
         [one for one in every if one.dtype == dtype]
@@ -497,15 +503,6 @@ def _meaning(array: Array, name: Optional[str], schema: Optional[Schema]) -> Fie
         raise ValueError(f"several schemas have this dtype ({', '.join(one.name for one in known)}) and differ in "
                          f"'{name}': say schema=series.schema")
     return found.pop()
-
-
-def _records(array: Array) -> Array:
-    """An array of records, of a single one too."""
-    if np is None:
-        raise ImportError("this needs NumPy (Debian: python3-numpy)")
-    if getattr(getattr(array, "dtype", None), "names", None) is None:
-        raise TypeError(f"an array of records is asked for, not {type(array).__name__}")
-    return np.atleast_1d(array)
 
 
 def _undefined(column: Any, meaning: Field) -> Any:
@@ -565,13 +562,15 @@ def prices(array: Array, field: str = "price", exact: bool = False, schema: Opti
 
 def to_pandas(array: Array, schema: Optional[Schema] = None) -> Any:
     """A pandas.DataFrame with the key's times as its index (where the array has the key). Every column is a copy: a
-    frame stores columns, a record its fields side by side. Times become datetime64[ns, UTC], scaled integers floats, text str."""
+    frame stores columns, a record its fields side by side. Times become datetime64[ns, UTC], scaled integers floats,
+    text str."""
     import pandas  # type: ignore
     array, columns = _records(array), {}
     for name in array.dtype.names:
         meaning = _meaning(array, name, schema)
         if meaning.is_time or meaning.is_duration:
-            column = np.array(times(array, name, schema))  # a copy: pandas' objects have cycles, which would keep a lease
+            # A copy at once: pandas makes cycles of its objects, which would keep the lease.
+            column = np.array(times(array, name, schema))
             columns[name] = pandas.DatetimeIndex(column, tz="UTC") if meaning.is_time else column
         elif meaning.exp10:
             columns[name] = prices(array, name, schema=schema)

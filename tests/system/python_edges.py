@@ -53,7 +53,7 @@ t.equal(whole["price"].tolist(), LARGE + [2**63 - 1], "the integers")
 # ---- the nearest float to each decimal: Python divides integers exactly -----------------------------------------
 t.equal(stoup.prices(whole)[:-1].tolist(), [value / 10**9 for value in LARGE], "the nearest float")
 t.true(np.isnan(stoup.prices(whole)[-1]), "undefined")
-t.equal(stoup.prices(whole, "q")[:-1].tolist(), [float((value >> 7) * 100) for value in LARGE], "the nearest, greater scale")
+t.equal(stoup.prices(whole, "q")[:-1].tolist(), [float((value >> 7) * 100) for value in LARGE], "a scale above one")
 t.equal(stoup.prices(whole, "u")[:-1].tolist(), [abs(value) / 1000 for value in LARGE], "unsigned")
 
 # ---- single records, as asof gives them --------------------------------------------------------------------------
@@ -64,7 +64,7 @@ for record, where in ((client.asof(SERIES, SERIES.last_key), -1), (client.asof(S
     t.true(price == stoup.prices(whole)[where] or np.isnan(price) and where == -1, f"price of record {where}")
     t.true(stoup.times(record) == stoup.times(whole)[where], "its time")
     late = stoup.times(record, "late")
-    t.true(late == stoup.times(whole, "late")[where] or np.isnat(late) and where in (0, -1), "a time that may be undefined")
+    t.true(late == stoup.times(whole, "late")[where] or np.isnat(late) and where in (0, -1), "one that may be undefined")
 t.true(np.isnat(stoup.times(client.asof(SERIES, SERIES.first_key), "late")), "NaT")
 del record
 t.equal(client.stats()["lease_cnt"], 0, "values keep no lease")

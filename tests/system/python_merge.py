@@ -109,6 +109,6 @@ with stoup.open(daemon.pool) as client:
     for _ in range(2):
         p.raises(stoup.Damaged, lambda: take(merge), volume)
     t.equal(merge.skip(), len(lost), "records left out")
-    t.true(take(merge) == [row for row in ORDER if row[0] or row[1] not in lost], "all that is behind the damaged block")
+    t.true(take(merge) == [row for row in ORDER if row[0] or row[1] not in lost], "all behind the damaged block")
     t.true(0 < len(lost) < len(WHOLE[0]) and np.all(WHOLE[0]["size"] > 0), "some were lost")
 daemon.stop()
