@@ -543,11 +543,13 @@ def prices(array: Array, field: str = "price", exact: bool = False, schema: Opti
         return column, meaning.exp10
     integers = np.atleast_1d(column)  # of one record, too
     found, undefined = integers.astype("f8"), _undefined(integers, meaning)
+    large = meaning.exp10 and integers.dtype.itemsize == 8 and found.size and \
+        (found.max() >= 2.0**53 or found.min() <= -2.0**53)
     if meaning.exp10 < 0:  # 10**9 is a float, 10**-9 is not
         found /= 10.0 ** -meaning.exp10
     elif meaning.exp10 > 0:
         found *= 10.0 ** meaning.exp10
-    if meaning.exp10 and integers.dtype.itemsize == 8:
+    if large:
         # No float is such an integer, and to round twice is not to round once: Python's integers divide exactly.
         far = (integers > 2**53) | (integers < -2**53 if integers.dtype.kind == "i" else False)
         if undefined is not None:
