@@ -60,19 +60,21 @@ import struct
 import sys
 import time
 import weakref
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Generator, Iterator, List, NamedTuple, Optional, Tuple, Union
 
+np: Any  # the module, or None
 try:
     import numpy as np
 except ImportError:
     np = None
 
 __version__ = "0.1.0"
-__all__ = ["open", "Client", "Series", "Cursor", "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
+__all__ = ["open", "Client", "Series", "Cursor", "Merge", "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
            "to_pandas", "to_arrow", "Error", "NotFound", "Timeout", "Gone", "Damaged", "Exhausted", "Stale",
            "Inherited"]
 
 Time = Union[int, str, datetime.datetime, datetime.date, Any]
+Target = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 Array = Any  # a read-only structured numpy.ndarray; without NumPy a read-only memoryview
 
 _INT64_MAX = 2**63 - 1
@@ -123,6 +125,29 @@ _CLASSES = {errno.ENOENT: NotFound, errno.ETIMEDOUT: Timeout, errno.EPIPE: Gone,
 
 def _error(code: int, text: str) -> Error:
     return _CLASSES.get(-code, Error)(-code, text or os.strerror(-code))
+
+
+def _c_text(what: str, text: bytes) -> bytes:
+    """Text for C, which would take it as ended at its first NUL."""
+    if b"\0" in text:
+        raise ValueError(f"{what} has a NUL byte: {text!r}")
+    return text
+
+
+def _seconds(what: str, value: Any) -> float:
+    if isinstance(value, bool) or not hasattr(value, "__float__"):
+        raise TypeError(f"{what} must be seconds (0 or more; float('inf') for ever), not {type(value).__name__}")
+    if not value >= 0:
+        raise ValueError(f"{what}={value!r}: seconds are 0 or more")
+    return float(value)
+
+
+def _count(what: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}")
+    if not 0 <= value.__index__() < 2**63:
+        raise ValueError(f"{what}={value!r} is negative, or too large")
+    return int(value.__index__())
 
 
 # ---- the library -------------------------------------------------------------------------------------------
@@ -208,6 +233,17 @@ def _load() -> ctypes.CDLL:
                       "directory. Tried: " + "; ".join(said))
 
 
+def _daemon_beside(path: str) -> Optional[bytes]:
+    """The stoupd of the same installation, which need not be in $PATH: PREFIX/bin beside PREFIX/lib. None: the library
+    looks for one, in $STOUPD first."""
+    folder = "" if os.environ.get("STOUPD") else os.path.dirname(path)
+    for up in ([os.path.join(folder, ".."), os.path.join(folder, "..", "..")] if folder else ()):
+        found = os.path.abspath(os.path.join(os.path.realpath(up), "bin", "stoupd"))
+        if os.access(found, os.X_OK):
+            return os.fsencode(found)
+    return None
+
+
 def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
     """Prototypes, and whether the library is the one that this module was written for."""
     pointer, byte_p, void_p, size, integer = ctypes.POINTER, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, \
@@ -235,6 +271,8 @@ def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
         "arrow_stream": (integer, void_p, _U32, pointer(_ArrowStream), error_p),
         "fork_auto": (integer, void_p),
     }
+    if not hasattr(lib, "stoup_version"):
+        raise ImportError(f"{path} is another library than libstoup.so.1")
     for name, (result, *arguments) in calls.items():
         if not hasattr(lib, "stoup_" + name):
             raise ImportError(f"{path} has no stoup_{name}: it is older than this module ({__version__})")
@@ -273,7 +311,7 @@ class _Own:
 # The same for spans, of which there are many: a method that is the C function itself, bound by C.
 _method = ctypes.pythonapi["PyInstanceMethod_New"]
 _method.restype, _method.argtypes = ctypes.py_object, [ctypes.py_object]
-_Held.__del__ = _method(_lib.stoup_release)
+setattr(_Held, "__del__", _method(_lib.stoup_release))
 
 
 # ---- times -------------------------------------------------------------------------------------------------
@@ -294,8 +332,8 @@ def _iso_ns(text: str) -> int:
     zone, ns = match.group(8) or "Z", int((match.group(7) or "0").ljust(9, "0"))
     if zone != "Z":
         digits = zone[1:].replace(":", "").ljust(4, "0")
-        if int(digits[2:]) > 59:
-            raise ValueError(f"{text!r}: a zone of {digits[2:]} minutes")
+        if int(digits[:2]) > 23 or int(digits[2:]) > 59:
+            raise ValueError(f"{text!r}: no zone is {digits[:2]} hours and {digits[2:]} minutes from UTC")
         shift = datetime.timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
         whole = whole - shift if zone[0] == "+" else whole + shift
     return to_ns(whole) + ns
@@ -323,7 +361,7 @@ def to_ns(when: Time) -> int:
             raise ValueError("NaT is no time")
         if unit in ("Y", "M"):
             unit, count, when = "D", 1, when.astype("M8[D]")
-        value = int(when.astype("i8")) * count
+        value: int = int(when.astype("i8")) * count
         if unit in _UNITS:
             return value * _UNITS[unit]
         value, rest = divmod(value, {"ps": 10**3, "fs": 10**6, "as": 10**9}[unit])
@@ -332,7 +370,7 @@ def to_ns(when: Time) -> int:
         return value
     if isinstance(when, (float, complex)) or not hasattr(when, "__index__") or isinstance(when, bool):
         raise TypeError(f"a time must be int nanoseconds, datetime, datetime64 or ISO text, not {type(when).__name__}")
-    return when.__index__()
+    return int(when.__index__())
 
 
 def _bounds(start: Optional[Time], end: Optional[Time]) -> Tuple[int, int]:
@@ -354,6 +392,7 @@ _KEEP_ORDER = 1
 _CODES = ("", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")  # by STOUP_TYPE_*
 _STRUCT_CODES = ("", "B", "b", "H", "h", "I", "i", "Q", "q", "f", "d")
 _CHAR, _BYTES = 11, 12
+_NAN = float("nan")
 
 
 class Field(NamedTuple):
@@ -404,6 +443,7 @@ class Schema:
             if raw.flags & _NULL:
                 code = "<" + _STRUCT_CODES[raw.type]
                 null = struct.unpack_from(code, struct.pack("<Q", raw.null_bits))[0]
+                null = _NAN if null != null else null  # one object: fields that mean the same are equal
         return Field(raw.name.decode(), raw.off, form, raw.exp10, null, raw.unit.decode(errors="replace"),
                      bool(raw.flags & _TIME), bool(raw.flags & _DURATION), bool(raw.flags & _KEY),
                      bool(raw.flags & _HIDDEN))
@@ -439,11 +479,20 @@ def _schema_of(raw: Any) -> Schema:
     return _schemas[key]
 
 
-def _meaning(array: Array, name: Optional[str], schema: Optional[Schema]) -> Field:
-    """What a field of an array means: by the dtype object, which views share, else by an equal one."""
+def _records(array: Array) -> Array:
+    """An array of records, or a single record as an array of one."""
     if np is None:
         raise ImportError("this needs NumPy (Debian: python3-numpy); without it use series.schema.unpack(view)")
-    dtype = array.dtype
+    dtype = getattr(array, "dtype", None)
+    if dtype is None or dtype.names is None:
+        raise TypeError("an array of records is asked for (what scan, read, last or asof give), not " +
+                        (f"a column ({dtype})" if dtype is not None else type(array).__name__))
+    return np.atleast_1d(array)
+
+
+def _meaning(array: Array, name: Optional[str], schema: Optional[Schema]) -> Field:
+    """What a field of an array means: by the dtype object, which views share, else by an equal one."""
+    dtype = _records(array).dtype
     every = list(_schemas.values())
     known = [schema] if schema else [one for one in every if one.dtype is dtype] or \
         [one for one in every if one.dtype == dtype]
@@ -454,6 +503,13 @@ def _meaning(array: Array, name: Optional[str], schema: Optional[Schema]) -> Fie
         raise ValueError(f"several schemas have this dtype ({', '.join(one.name for one in known)}) and differ in "
                          f"'{name}': say schema=series.schema")
     return found.pop()
+
+
+def _undefined(column: Any, meaning: Field) -> Any:
+    """Where a column is undefined; None where it cannot be."""
+    if meaning.null is None:
+        return None
+    return column == meaning.null if meaning.null == meaning.null else np.isnan(column)
 
 
 def times(array: Array, field: Optional[str] = None, schema: Optional[Schema] = None) -> Array:
@@ -467,11 +523,9 @@ def times(array: Array, field: Optional[str] = None, schema: Optional[Schema] = 
     if column.dtype.itemsize != 8:
         column = column.astype("i8")
     found = column.view(kind)
-    if meaning.null is not None:
-        undefined = array[meaning.name] == meaning.null
-        if undefined.any():
-            found = found.copy()
-            found[undefined] = np.datetime64("NaT") if meaning.is_time else np.timedelta64("NaT")
+    undefined = _undefined(array[meaning.name], meaning)
+    if undefined is not None and undefined.any():
+        found = np.where(undefined, np.array("NaT", kind), found)[()]  # of one record a scalar
     return found
 
 
@@ -482,29 +536,44 @@ def prices(array: Array, field: str = "price", exact: bool = False, schema: Opti
     are schema.field(field).null.
     """
     meaning = _meaning(array, field, schema)
+    if meaning.format[0] in "SV":
+        raise ValueError(f"'{meaning.name}' is {'text' if meaning.format[0] == 'S' else 'opaque bytes'}, no number")
     column = array[meaning.name]
     if exact:
         return column, meaning.exp10
-    found = column.astype("f8")
+    integers = np.atleast_1d(column)  # of one record, too
+    found, undefined = integers.astype("f8"), _undefined(integers, meaning)
+    large = meaning.exp10 and integers.dtype.itemsize == 8 and found.size and \
+        (found.max() >= 2.0**53 or found.min() <= -2.0**53)
     if meaning.exp10 < 0:  # 10**9 is a float, 10**-9 is not
         found /= 10.0 ** -meaning.exp10
     elif meaning.exp10 > 0:
         found *= 10.0 ** meaning.exp10
-    if meaning.null is not None:
-        found[column == meaning.null] = np.nan
-    return found
+    if large:
+        # No float is such an integer, and to round twice is not to round once: Python's integers divide exactly.
+        far = (integers > 2**53) | (integers < -2**53 if integers.dtype.kind == "i" else False)
+        if undefined is not None:
+            far &= ~undefined
+        if far.any():
+            over, by = 10 ** max(0, -meaning.exp10), 10 ** max(0, meaning.exp10)
+            found[far] = [value * by / over for value in integers[far].tolist()]
+    if undefined is not None:
+        found[undefined] = np.nan
+    return found.reshape(column.shape)[()]
 
 
 def to_pandas(array: Array, schema: Optional[Schema] = None) -> Any:
-    """A pandas.DataFrame with the key's times as its index. Every column is a copy: a frame stores columns, a record
-    its fields side by side. Times become datetime64[ns, UTC], scaled integers floats, text str."""
-    import pandas
-    columns = {}
+    """A pandas.DataFrame with the key's times as its index (where the array has the key). Every column is a copy: a
+    frame stores columns, a record its fields side by side. Times become datetime64[ns, UTC], scaled integers floats,
+    text str."""
+    import pandas  # type: ignore
+    array, columns = _records(array), {}
     for name in array.dtype.names:
         meaning = _meaning(array, name, schema)
         if meaning.is_time or meaning.is_duration:
-            column = pandas.Series(times(array, name, schema))
-            columns[name] = column.dt.tz_localize("UTC") if meaning.is_time else column
+            # A copy at once: pandas makes cycles of its objects, which would keep the lease.
+            column = np.array(times(array, name, schema))
+            columns[name] = pandas.DatetimeIndex(column, tz="UTC") if meaning.is_time else column
         elif meaning.exp10:
             columns[name] = prices(array, name, schema=schema)
         elif meaning.format[0] == "S":
@@ -514,20 +583,20 @@ def to_pandas(array: Array, schema: Optional[Schema] = None) -> Any:
         else:
             columns[name] = array[name].copy()
     frame = pandas.DataFrame(columns)
-    key = _meaning(array, None, schema).name
-    return frame.set_index(key)
+    key = next((name for name in columns if _meaning(array, name, schema).is_key), None)
+    return frame if key is None else frame.set_index(key)
 
 
 def to_arrow(array: Array, schema: Optional[Schema] = None) -> Any:
     """A pyarrow.Table of one array; of a whole scan, and for all else that speaks Arrow, see Cursor.arrow. Every column
     is a copy: Arrow's columns are contiguous, a record's fields are not. Times become timestamp[ns, UTC] and undefined
     values null; scaled integers float64, or as they are where there is no scale."""
-    import pyarrow
-    arrays, names = [], []
+    import pyarrow  # type: ignore
+    array, arrays, names = _records(array), [], []
     for name in array.dtype.names:
         meaning = _meaning(array, name, schema)
         column = np.ascontiguousarray(array[name])
-        null = column == meaning.null if meaning.null is not None else None
+        null = _undefined(column, meaning)
         if meaning.is_time:
             one = pyarrow.array(column.view("i8") if column.dtype.itemsize == 8 else column.astype("i8"),
                                 mask=null).cast(pyarrow.timestamp("ns", tz="UTC"))
@@ -579,14 +648,14 @@ _capsule_pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _stream_end(capsule: int) -> None:
+def _end_stream(capsule: int) -> None:
     """A capsule goes. Who took its stream has moved it out, and left `release` NULL."""
     stream = _streams.pop(_capsule_pointer(capsule, _STREAM), None)
     if stream is not None and stream.release:
         ctypes.PYFUNCTYPE(None, ctypes.POINTER(_ArrowStream))(stream.release)(stream)
 
 
+_stream_end = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_end_stream)
 _capsule_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, type(_stream_end)]
 
 
@@ -624,7 +693,8 @@ class _Step:
     def __init__(self, client: "Client", handle: _Own) -> None:
         self.own: Optional[_Own] = _Own(_lib.stoup_cursor_close, ctypes.c_void_p())
         self.pending: List[_Held] = []  # spans that were fetched and not yet handed out, the next one last
-        self.state, self.fresh, self.handle = "begun", True, handle
+        self.handle: Optional[_Own] = handle
+        self.state, self.fresh = "begun", True
         self.timeout, self.reconnect = client._timeout, client._reconnect
 
     def close(self) -> None:
@@ -635,15 +705,21 @@ class _Step:
 class _Patience:
     """The library waits in slices, so that Ctrl-C is noticed between them; this counts how long in all."""
 
-    def __init__(self, timeout: float, reconnect: float) -> None:
-        self.begun = time.monotonic()
+    def __init__(self, timeout: float, reconnect: float, begun: Optional[float] = None) -> None:
+        self.begun, self.cnt = time.monotonic() if begun is None else begun, 0
         self.limits = {-errno.ETIMEDOUT: timeout, -errno.ENOBUFS: timeout, -errno.EPIPE: reconnect}
 
     def again(self, rc: int) -> bool:
+        self.cnt += 1
         return time.monotonic() - self.begun < self.limits.get(rc, 0.0)
 
+    def error(self, rc: int, text: bytes) -> Error:
+        """The library speaks of its last slice alone."""
+        more = f" (waited {time.monotonic() - self.begun:.1f} s in all)" if self.cnt > 1 else ""
+        return _error(rc, text.decode(errors="replace") + more)
 
-def _spans(step: _Step, schema: Schema, batch: int) -> Iterator[Array]:
+
+def _spans(step: _Step, schema: Schema, batch: int) -> Generator[Array, None, None]:
     """Run a cursor."""
     state, cnt = "interrupted", 1
     patience = None
@@ -656,13 +732,14 @@ def _spans(step: _Step, schema: Schema, batch: int) -> Iterator[Array]:
             if own is None:
                 state = "closed"
                 raise ValueError("the cursor was closed")
+            begun = time.monotonic()
             rc = _lib.stoup_next_held(own.it, places, cnt, 0)
             if rc < 0:
-                patience = patience or _Patience(step.timeout, step.reconnect)
+                patience = patience or _Patience(step.timeout, step.reconnect, begun)
                 if patience.again(rc):
                     continue
                 state = "failed"
-                raise _error(rc, _lib.stoup_cursor_error(own.it).contents.text.decode(errors="replace"))
+                raise patience.error(rc, _lib.stoup_cursor_error(own.it).contents.text)
             own = patience = None
             if rc == 0:
                 state, step.own, step.handle = "ended", None, None
@@ -690,8 +767,10 @@ class Cursor:
         client, err, bounds = series.client, _Error(), _Range(low, high, flags, 0)
         handle = client._handle()
         self.series, self._batch = series, batch
-        self._step = step = _Step(client, handle)
-        rc = _lib.stoup_scan(handle.it, series._current(handle), bounds, step.own.it, err)
+        self._step: _Step = _Step(client, handle)
+        step, own = self._step, self._step.own
+        assert own is not None
+        rc = _lib.stoup_scan(handle.it, series._current(handle), bounds, own.it, err)
         if rc < 0:
             raise _error(rc, err.text.decode(errors="replace"))
         client._remember(step)
@@ -724,7 +803,7 @@ class Cursor:
         rc = _lib.stoup_cursor_skip(own.it)
         if rc < 0:
             raise _error(rc, "the last step of this cursor did not fail" if rc == -errno.EINVAL else "")
-        return rc
+        return int(rc)
 
     def arrow(self, price: str = "decimal", time: str = "timestamp", text: str = "str",
               records: bool = False) -> ArrowScan:
@@ -771,13 +850,15 @@ class _Head:
     def __init__(self, series: "Series", start: Optional[int], end: Optional[int], flags: int) -> None:
         self.series, shift = series, series.schema.interval_ns
         low, high = _bounds(None if start is None else start - shift, None if end is None else end - shift)
-        self.run = iter(Cursor(series, low, high, flags, batch=1))
-        self.array, self.keys, self.at, self.carry = None, (), 0, 0
+        self.cursor = Cursor(series, low, high, flags, batch=1)
+        self.array: Any = None
+        self.keys: Any = ()
+        self.at = self.carry = 0
 
     def load(self) -> bool:
-        """The next span; False at the end. What was before is let go first."""
+        """The next span; False at the end. What was before is let go first. An error leaves it where it is."""
         self.array, self.keys, self.at = None, (), 0
-        array = next(self.run, None)
+        array = next(self.cursor, None)
         if array is None:
             return False
         self.array, self.keys = array, self._keys(array)
@@ -798,6 +879,10 @@ class _Head:
             self.carry = int(keys[-1])
         return keys
 
+    def close(self) -> None:
+        self.cursor.close()
+        self.array, self.keys = None, ()
+
     def records(self, begin: int, end: int) -> Array:
         stride = 1 if np is not None else self.series.schema.stride
         return self.array[begin * stride:end * stride]
@@ -809,23 +894,108 @@ class _Head:
         return self.at + int(self.keys[self.at:].searchsorted(key, "right" if tied else "left"))
 
 
-def _merge(heads: List[_Head]) -> Iterator[Tuple[int, Array]]:
-    heap = [(int(head.keys[0]), i) for i, head in enumerate(heads) if head.load()]
-    heapq.heapify(heap)
-    while heap:
-        _, i = heap[0]
-        head = heads[i]
-        if len(heap) > 1:
-            key, other = min(heap[1:3])
-            end = head.upto(key, i < other)
-        else:
-            end = len(head.keys)
-        begin, head.at = head.at, end
-        yield i, head.records(begin, end)
-        if end < len(head.keys) or head.load():
-            heapq.heapreplace(heap, (int(head.keys[head.at]), i))
-        else:
-            heapq.heappop(heap)
+class _Merged:
+    """What a merge shares with the generator that runs it; see _Step."""
+    __slots__ = ("heads", "due", "heap", "state")
+
+    def __init__(self, heads: List[_Head]) -> None:
+        self.heads, self.due = heads, list(range(len(heads)))  # due: those whose next span is to be loaded
+        self.heap: List[Tuple[int, int]] = []
+        self.state = "begun"
+
+
+def _runs(merged: _Merged) -> Generator[Tuple[int, Array], None, None]:
+    """Run a merge, or go on with it. A head is due until its next span is there, whatever errors come before."""
+    state, heads, heap, due = "interrupted", merged.heads, merged.heap, merged.due
+    try:
+        while True:
+            while due:
+                head = heads[due[-1]]
+                try:
+                    more = head.load()
+                except (Error, ValueError):
+                    state = "failed"
+                    raise
+                i = due.pop()
+                if more:
+                    heapq.heappush(heap, (int(head.keys[0]), i))
+            if not heap:
+                state = "ended"
+                return
+            _, i = heap[0]
+            head = heads[i]
+            if len(heap) > 1:
+                key, other = min(heap[1:3])
+                end = head.upto(key, i < other)
+            else:
+                end = len(head.keys)
+            begin, head.at = head.at, end
+            if end < len(head.keys):
+                heapq.heapreplace(heap, (int(head.keys[end]), i))
+            else:
+                heapq.heappop(heap)
+                due.append(i)
+            yield i, head.records(begin, end)
+    finally:
+        merged.state = state
+
+
+class Merge:
+    """Several series in one time order: iterate over it for (i, array). Made by Client.merge(); closed when it ends, by
+    close(), or as a context manager.
+
+    An error leaves it where it is, as it does a Cursor: iterate on to try again, or skip() what is damaged. A
+    KeyboardInterrupt within a step ends it; one in the loop's body does not. One thread at a time.
+    """
+
+    def __init__(self, heads: List[_Head]) -> None:
+        self._merged = _Merged(heads)
+        self._run = _runs(self._merged)
+
+    def __iter__(self) -> Iterator[Tuple[int, Array]]:
+        state = self._merged.state
+        if state == "closed":
+            raise ValueError("the merge is closed")
+        if state == "interrupted":
+            raise _error(-errno.EINTR, "the merge was interrupted within a step: begin another one")
+        if state == "failed":
+            self._merged.state, self._run = "begun", _runs(self._merged)
+        return self._run
+
+    def __next__(self) -> Tuple[int, Array]:
+        try:
+            return next(self.__iter__())
+        except KeyboardInterrupt:  # perhaps with a run in hand
+            self._run.close()
+            self._merged.state = "interrupted"
+            raise
+
+    def skip(self) -> int:
+        """Step over the block at which the last step failed; the number of records left out, at most. Error (EINVAL)
+        when it did not fail."""
+        if self._run.gi_running:
+            raise ValueError("the merge is used by another thread")
+        if self._merged.state != "failed":
+            raise _error(-errno.EINVAL, "the last step of this merge did not fail")
+        return self._merged.heads[self._merged.due[-1]].cursor.skip()
+
+    def close(self) -> None:
+        """End it. Arrays that it yielded stay."""
+        running = self._run.gi_running  # in another thread: which lets its arrays go itself
+        for head in self._merged.heads:
+            head.cursor.close() if running else head.close()
+        if not running:
+            self._run.close()
+            self._merged.state = "closed"
+
+    def __enter__(self) -> "Merge":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a merge cannot be pickled: pickle the series, and merge them there")
 
 
 # ---- clients -----------------------------------------------------------------------------------------------
@@ -878,15 +1048,19 @@ def _series_again(client: "Client", name: str) -> Series:
 class Client:
     """One attachment to a pool, or to the automatic daemon of a store. A context manager; see open()."""
 
-    def __init__(self, target: Union[str, os.PathLike], timeout: float = 30.0, reconnect: float = 30.0,
-                 read_ahead: Optional[int] = None, pool_bytes: int = 0, daemon: Optional[str] = None,
-                 populate: bool = False) -> None:
-        text = os.fspath(target)
+    def __init__(self, target: Target, timeout: float = 30.0, reconnect: float = 30.0,
+                 read_ahead: Optional[int] = None, pool_bytes: int = 0,
+                 daemon: Union[None, str, "os.PathLike[str]"] = None, populate: bool = False) -> None:
+        text = os.fsdecode(target)
+        _c_text("the name of a pool or store", os.fsencode(text))
         self._path = "/" in text or not isinstance(target, str)
         self.target: str = os.path.abspath(text) if self._path else text
-        self._timeout, self._reconnect, self._read_ahead, self._pool_bytes = timeout, reconnect, read_ahead, pool_bytes
-        self._daemon, self._populate = daemon, populate
-        self._steps: List[weakref.ref] = []  # of cursors, for close
+        self._timeout, self._reconnect = _seconds("timeout", timeout), _seconds("reconnect", reconnect)
+        self._read_ahead = None if read_ahead is None else _count("read_ahead", read_ahead)
+        self._pool_bytes = _count("pool_bytes", pool_bytes)
+        self._daemon = None if daemon is None else os.fsdecode(daemon)
+        self._populate = bool(populate)
+        self._steps: List["weakref.ref[_Step]"] = []  # of cursors, for close
         self._steps_cap = 64
         self._pid = os.getpid()
         self._own: Optional[_Own] = self._attach()
@@ -900,16 +1074,16 @@ class Client:
         options.reconnect_ns = int(max(1e-3, min(self._reconnect, slice_s)) * 1e9)
         options.flags = (0 if self._reconnect > 0 else 1) | (2 if self._populate else 0)
         if self._read_ahead is not None:
-            options.ahead_cnt = self._read_ahead or 0xFFFFFFFF
+            options.ahead_cnt = min(self._read_ahead, 0xFFFFFFFE) or 0xFFFFFFFF
         options.pool_len = self._pool_bytes
-        options.daemon = os.fsencode(self._daemon) if self._daemon else None
+        options.daemon = _c_text("daemon", os.fsencode(self._daemon)) if self._daemon else _daemon_beside(_lib._name)
         patience = _Patience(self._timeout, 0)
         while True:
             rc = _lib.stoup_attach(os.fsencode(self.target), options, own.it, err)
             if rc == 0:
                 break
             if not patience.again(rc):
-                raise _error(rc, err.text.decode(errors="replace"))
+                raise patience.error(rc, err.text)
         rc = _lib.stoup_fork_auto(own.it)  # children of this process have what it has
         if rc < 0:
             raise _error(rc, "")
@@ -919,7 +1093,7 @@ class Client:
         """The attachment; in a child of a fork that did not get its parent's, one of its own."""
         own = self._own
         if own is None:
-            raise ValueError("the client is closed")
+            raise ValueError(f"the client of {self.target} is closed")
         if self._pid != os.getpid():
             if _lib.stoup_use_cnt(own.it) == -errno.ECHILD:
                 self._own = own = self._attach()
@@ -962,8 +1136,11 @@ class Client:
 
     @staticmethod
     def _find(handle: _Own, name: str) -> _Series:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a series is a str, not {type(name).__name__}")
         raw, err = _Series(), _Error()
-        rc = _lib.stoup_series_find(handle.it, name.encode(errors="surrogateescape"), raw, err)
+        text = _c_text("the name of a series", name.encode(errors="surrogateescape"))
+        rc = _lib.stoup_series_find(handle.it, text, raw, err)
         if rc < 0:
             raise _error(rc, err.text.decode(errors="replace"))
         return raw
@@ -993,13 +1170,18 @@ class Client:
         return found
 
     def _series(self, series: Union[str, Series]) -> Series:
-        return self.find(series) if isinstance(series, str) else series
+        if isinstance(series, Series):
+            return series
+        if not isinstance(series, str):
+            raise TypeError(f"a series, or its name, is asked for, not {type(series).__name__}")
+        return self.find(series)
 
     # ---- records
 
     def scan(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
              backward: bool = False, direct: Union[bool, str] = False) -> Cursor:
-        """The records with keys in [start, end), as arrays of consecutive ones, in time order.
+        """The records with keys in [start, end), as arrays of consecutive ones, in time order. A Series is read by the
+        client that it is of, whichever one is asked; a name is of this one.
 
         backward: the latest array first (inside an array, records lie forward as ever). direct: map the volumes' own
         files instead of going through the pool, for series that are not compressed (`ingest --codec none`): True, or
@@ -1043,7 +1225,7 @@ class Client:
         end = None if before is None else to_ns(before) - series.schema.interval_ns
         stride = 1 if np is not None else series.schema.stride
         parts: List[Array] = []
-        missing = max(0, n) * stride
+        missing = _count("n", n) * stride
         cursor = Cursor(series, *_bounds(None, end), _BACKWARD, batch=1)
         for view in cursor:
             if missing and len(view) >= missing and not parts:
@@ -1060,13 +1242,15 @@ class Client:
         return found
 
     def merge(self, *series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
-              direct: Union[bool, str] = False) -> Iterator[Tuple[int, Array]]:
+              direct: Union[bool, str] = False) -> Merge:
         """Several series in one time order: (i, array) for each run of records of series[i] that comes before the next
         record of any other. Of equal times the series that was named first goes first. Bars are placed at their end.
         Keeps one span of each series, whatever the length."""
+        if direct not in (False, True, "auto"):
+            raise ValueError("direct is False, True or 'auto'")
         low, high = None if start is None else to_ns(start), None if end is None else to_ns(end)
         flags = _DIRECT_OR_POOL if direct == "auto" else _DIRECT if direct else 0
-        return _merge([_Head(self._series(one), low, high, flags) for one in series])
+        return Merge([_Head(self._series(one), low, high, flags) for one in series])
 
     # ---- the attachment
 
@@ -1077,9 +1261,9 @@ class Client:
         while True:
             rc = _lib.stoup_refresh(handle.it, err)
             if rc >= 0:
-                return rc > 0
+                return bool(rc > 0)
             if not patience.again(rc):
-                raise _error(rc, err.text.decode(errors="replace"))
+                raise patience.error(rc, err.text)
 
     def health(self) -> None:
         """Raise Gone when the daemon is dead, stopped or silent."""
@@ -1109,15 +1293,16 @@ def _reopen(*arguments: Any) -> Client:
     return client
 
 
-def open(target: Union[str, os.PathLike], timeout: float = 30.0, reconnect: float = 30.0,
-         read_ahead: Optional[int] = None, pool_bytes: int = 0, daemon: Optional[str] = None,
-         populate: bool = False) -> Client:
+def open(target: Target, timeout: float = 30.0, reconnect: float = 30.0,
+         read_ahead: Optional[int] = None, pool_bytes: int = 0,
+         daemon: Union[None, str, "os.PathLike[str]"] = None, populate: bool = False) -> Client:
     """Attach to a pool by its name, or to a store by its path (a str with a slash, or a Path), whose automatic daemon
     is started where there is none.
 
     timeout: seconds that one step may wait for a block. reconnect: seconds that it waits for another daemon when one
     ended; 0 = not at all. read_ahead: blocks that a cursor asks for ahead, 0 = none. Of automatic daemons: pool_bytes
-    (0 = as large as the decoded store, at most 128 MiB), daemon (path of stoupd). populate: map all of the pool now.
+    (0 = as large as the decoded store, at most 128 MiB), daemon (path of stoupd; else $STOUPD, PREFIX/bin beside the
+    library's PREFIX/lib, or what the library finds). populate: map all of the pool now.
     NotFound, Gone, Timeout, Exhausted, PermissionError-like Error (EACCES) with the library's text.
     """
     return Client(target, timeout, reconnect, read_ahead, pool_bytes, daemon, populate)

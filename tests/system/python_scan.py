@@ -265,7 +265,7 @@ t.equal(whole, len(mine["AAA"]), "read")
 # ---- which library --------------------------------------------------------------------------------------------
 IMPORT = "import stoup"
 t.true("no such file" in p.script(IMPORT, expect=1, env=os.environ | {"STOUP_LIB": "/no/such.so"}).lower(), "no library")
-t.true("older than this module" in p.script(IMPORT, expect=1, env=os.environ | {"STOUP_LIB": "libc.so.6"}), "another one")
+t.true("is another library" in p.script(IMPORT, expect=1, env=os.environ | {"STOUP_LIB": "libc.so.6"}), "another one")
 stub = os.path.join(directory, "libstoup.so.1")
 calls = [line.strip(" ;\t\n") for line in open(os.path.join(t.os.environ["STOUP_SOURCE_DIR"], "consumer/libstoup.map"))
          if line.startswith("\tstoup_")]
