@@ -34,7 +34,7 @@ t.true(len(program.strip().splitlines()) <= 10, "ten lines")
 UNDEFINED = 2**63 - 1
 rows = [(i, key, price if i % 7 else UNDEFINED, size)
         for i, (_, key, price, size) in enumerate(t.mbo_records(5_000, {"AAA": 11}))]
-expected = sum(price // 10**6 * size for _, _, price, size in rows if price != UNDEFINED) / 1000
+expected = f"{sum(price * size for _, _, price, size in rows if price != UNDEFINED) / 10**9:.2f}"
 dbn = os.path.join(directory, "in.dbn")
 t.dbn_file(dbn, {"AAA": 11}, (t.mbo(11, key, price, size, sequence=i) for i, key, price, size in rows))
 store = os.path.join(directory, "ticks")
