@@ -192,6 +192,7 @@ for data, words in (
         (good[:-1], (f"ends at offset {len(good) - 1}", "1 bytes short")),
         (good + b"x", ("garbage behind the array", f"offset {len(good)}")),
         (good[:100], ("cut short",)),
+        (good[:8], ("of 8 bytes", "cut short")),
         (good.replace(b"\x93NUMPY\x01", b"\x93NUMPY\x04"), ("version 4.0",)),
         (good.replace(b"'shape'", b"'shapE'"), ("'descr', 'fortran_order' and 'shape'",)),
         (good.replace(b"False", b"Maybe"), ("True or False",))):
