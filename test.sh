@@ -29,8 +29,8 @@ skipped=0
 tsan_tests='^race_|^unit_test_(reader|decode|import|consumer_[a-z]+)$'
 
 # Under a sanitizer they find nothing, or the sanitizer's own limits: times, sparse files, full disks, texts, rules,
-# too few descriptors.
-asan_spared='^system_(bench_suite|far_offsets|full_disk|man_pages|small_machine|source_rules)$'
+# too few descriptors. (The Python module would need a sanitized interpreter.)
+asan_spared='^system_(bench_suite|far_offsets|full_disk|man_pages|python_[a-z_]+|small_machine|source_rules)$'
 
 usage() {
 	sed -n '3,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
@@ -148,10 +148,11 @@ esac
 
 trap finish EXIT
 packages=(gcc libc6-dev cmake ninja-build pkg-config liburing-dev liblz4-dev libzstd-dev
-	libxxhash-dev libarchive-dev check python3 jq spin)
+	libxxhash-dev libarchive-dev check python3 python3-numpy jq spin)
 if [ "$quick" -eq 0 ]; then
 	packages+=(clang)
 fi
+packages+=(g++ dpkg-dev python3-cffi bindgen) # C++, packages, bindings: without them those tests are skipped
 stoup_packages "${packages[@]}" || exit 1
 stoup_build_root "$here"
 

@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -30,6 +31,16 @@
 #define SPIN_CPUS    3 /* with fewer, who spins takes the processor of whom it waits for */
 #define AHEAD_CNT                                                                                  \
 	16u /* half of it is asked for at a time: at least 8 reads in flight in a cold scan */
+
+/* Of the structs that grow, the length in the first release (docs/abi.md), and a bound on what a caller may
+ * claim. */
+#define OPTIONS_FIRST_LEN                                                                          \
+	(offsetof(struct stoup_options, reconnect_ns) +                                            \
+		sizeof(((struct stoup_options *)NULL)->reconnect_ns))
+#define STATS_FIRST_LEN                                                                            \
+	(offsetof(struct stoup_stats, direct_alone_cnt) +                                          \
+		sizeof(((struct stoup_stats *)NULL)->direct_alone_cnt))
+#define STRUCT_LEN_CAP 4096u
 
 uint64_t stoup_client_now(void)
 {
@@ -55,6 +66,32 @@ const char *stoup_version(void)
 	return STOUP_VERSION;
 }
 
+size_t stoup_struct_len(const char *name)
+{
+	static const struct {
+		const char *name;
+		size_t len;
+	} table[] = {
+		{"stoup_error", sizeof(struct stoup_error)},
+		{"stoup_field", sizeof(struct stoup_field)},
+		{"stoup_fork", sizeof(struct stoup_fork)},
+		{"stoup_held", sizeof(struct stoup_held)},
+		{"stoup_lease", sizeof(struct stoup_lease)},
+		{"stoup_options", sizeof(struct stoup_options)},
+		{"stoup_range", sizeof(struct stoup_range)},
+		{"stoup_require", sizeof(struct stoup_require)},
+		{"stoup_schema", sizeof(struct stoup_schema)},
+		{"stoup_series", sizeof(struct stoup_series)},
+		{"stoup_span", sizeof(struct stoup_span)},
+		{"stoup_stats", sizeof(struct stoup_stats)},
+	};
+
+	for (size_t i = 0; name && i < sizeof(table) / sizeof(table[0]); i++)
+		if (strcmp(table[i].name, name) == 0)
+			return table[i].len;
+	return 0;
+}
+
 /* ---- options --------------------------------------------------------------------------------- */
 
 static uint64_t spin_default(void)
@@ -73,18 +110,33 @@ void stoup_options_init(struct stoup_options *opt)
 	};
 }
 
+/* Take a caller's options: of an older header, whose new fields are 0 here, or of a later one. */
+static int options_copy(
+	const struct stoup_options *opt, struct stoup_options *read, struct stoup_error *err)
+{
+	size_t len = opt->struct_len;
+
+	if (len < OPTIONS_FIRST_LEN || len > STRUCT_LEN_CAP)
+		return stoup_error_set(err, -EINVAL,
+			"options.struct_len is %zu: set it with stoup_options_init", len);
+	for (size_t i = sizeof(*read); i < len; i++) {
+		if (((const unsigned char *)opt)[i] != 0)
+			return stoup_error_set(err, -EINVAL,
+				"options has a setting at byte %zu that libstoup %s does not know: use "
+				"the library of your header",
+				i, STOUP_VERSION);
+	}
+	memcpy(read, opt, len < sizeof(*read) ? len : sizeof(*read));
+	return 0;
+}
+
 int stoup_options_read(
 	const struct stoup_options *opt, struct stoup_options *ret, struct stoup_error *err)
 {
 	struct stoup_options read = {0};
-	size_t len = opt ? opt->struct_len : 0;
 
-	/* The first version's length is the least; a program of a later header may bring more. */
-	if (opt && len < sizeof(read))
-		return stoup_error_set(err, -EINVAL,
-			"options.struct_len is %zu: set it with stoup_options_init", len);
-	if (opt)
-		read = *opt;
+	if (opt && options_copy(opt, &read, err) < 0)
+		return -EINVAL;
 	if (read.wait > STOUP_WAIT_BLOCK ||
 		(read.flags & ~(STOUP_NO_RECONNECT | STOUP_POPULATE)) != 0)
 		return stoup_error_set(err, -EINVAL,
@@ -183,6 +235,7 @@ void stoup_client_destroy(struct stoup *st)
 {
 	if (!st)
 		return;
+	stoup_fork_auto_fini(st);
 	while (st->sessions) {
 		struct stoup_session *ses = st->sessions;
 
@@ -209,13 +262,45 @@ int stoup_detach(struct stoup *st)
 		return 0;
 	if (stoup_client_own(st)) {
 		pthread_mutex_lock(&st->mutex);
-		busy = st->cursor_cnt > 0 || st->hold_cnt > 0;
+		busy = !stoup_client_idle(st);
 		pthread_mutex_unlock(&st->mutex);
 		if (busy)
 			return -EBUSY;
 	}
 	stoup_client_destroy(st);
 	return 0;
+}
+
+int stoup_leave(struct stoup *st)
+{
+	int idle;
+
+	if (!st)
+		return 0;
+	if (!stoup_client_own(st)) {
+		/* A child without leases: its mutex may be one that another thread of the parent had. */
+		idle = stoup_client_idle(st);
+	} else {
+		pthread_mutex_lock(&st->mutex);
+		idle = stoup_client_idle(st);
+		st->leaving = 1;
+		pthread_mutex_unlock(&st->mutex);
+	}
+	if (idle)
+		stoup_client_destroy(st);
+	return idle ? 0 : 1;
+}
+
+int64_t stoup_use_cnt(struct stoup *st)
+{
+	int64_t cnt;
+
+	if (!stoup_client_own(st))
+		return -ECHILD;
+	pthread_mutex_lock(&st->mutex);
+	cnt = (int64_t)st->cursor_cnt + st->hold_cnt;
+	pthread_mutex_unlock(&st->mutex);
+	return cnt;
 }
 
 int stoup_client_inherited(struct stoup_error *err)
@@ -256,8 +341,9 @@ static void stats_add(struct stoup_session *ses, struct stoup_stats *stats)
 int stoup_stats(struct stoup *st, struct stoup_stats *ret)
 {
 	struct stoup_stats stats;
+	size_t len = ret->struct_len;
 
-	if (ret->struct_len < sizeof(stats))
+	if (len < STATS_FIRST_LEN || len > STRUCT_LEN_CAP)
 		return -EINVAL;
 	if (!stoup_client_own(st))
 		return -ECHILD;
@@ -269,7 +355,10 @@ int stoup_stats(struct stoup *st, struct stoup_stats *ret)
 	stats.direct_cnt = atomic_load_explicit(&st->direct_cnt, memory_order_relaxed);
 	stats.direct_alone_cnt = atomic_load_explicit(&st->direct_alone_cnt, memory_order_relaxed);
 	stats.record_cnt += atomic_load_explicit(&st->direct_record_cnt, memory_order_relaxed);
-	stats.struct_len = sizeof(stats);
-	*ret = stats;
+	/* As much as the caller's header has; what a later one has besides is zero. */
+	stats.struct_len = len;
+	if (len > sizeof(stats))
+		memset((char *)ret + sizeof(stats), 0, len - sizeof(stats));
+	memcpy(ret, &stats, len < sizeof(stats) ? len : sizeof(stats));
 	return 0;
 }

@@ -192,6 +192,10 @@ struct stoup {
 	struct stoup_session *current, *sessions;
 	uint32_t session_seq;
 	uint32_t cursor_cnt;
+	int leaving;   /* stoup_leave: who is the last to go destroys the handle */
+	int fork_auto; /* in the list of fork_auto.c, whose mutex guards these */
+	struct stoup *fork_next;
+	struct stoup_fork fork_state;
 	struct stoup_hold *holds;
 	uint32_t hold_cap, hold_free, hold_cnt;
 	uint64_t hold_seq;
@@ -219,6 +223,12 @@ static inline int stoup_client_own(const struct stoup *st)
 
 	/* 2: the kernel could not mark the page, so the pid decides. */
 	return v == 1 || (v == 2 && getpid() == st->pid);
+}
+
+/* Under the mutex: is no cursor open and nothing held? */
+static inline int stoup_client_idle(const struct stoup *st)
+{
+	return st->cursor_cnt == 0 && st->hold_cnt == 0;
 }
 
 /* CLOCK_MONOTONIC in nanoseconds. */
@@ -393,6 +403,18 @@ struct stoup_spawn {
 	uint64_t pool_len; /* 0 = its default */
 };
 int stoup_spawn(const struct stoup_spawn *how, uint64_t deadline_ns, struct stoup_error *err);
+
+/* ---- fork_auto.c ----------------------------------------------------------------------------- */
+
+/* The handle goes: no fork shall look at it. */
+void stoup_fork_auto_fini(struct stoup *st);
+
+/* ---- hold.c ---------------------------------------------------------------------------------- */
+
+/* As stoup_hold, for a cursor that gives the span's block back next: what its hand (NULL: none) has reserved
+ * becomes the lease's, so that the block's bytes count once. */
+int stoup_hold_from(
+	const struct stoup_span *span, struct stoup_hand *hand, struct stoup_lease *ret);
 
 /* ---- cells.c --------------------------------------------------------------------------------- */
 

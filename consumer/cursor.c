@@ -333,6 +333,8 @@ int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_seg
 			ahead_post(cur);
 		return rc;
 	}
+	if (cur->hasty)
+		return -EAGAIN;
 	if (ahead_due(cur))
 		ahead_collect(cur, &run);
 	return stoup_grip_wait(
@@ -534,6 +536,13 @@ static int step(struct stoup_cursor *cur, struct stoup_span *ret)
 	return rc;
 }
 
+void stoup_cursor_let_go(struct stoup_cursor *cur)
+{
+	if (cur->span_cnt > 0)
+		stoup_anchor_take(cur);
+	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
+}
+
 int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	uint64_t deadline_ns = 0;
@@ -547,12 +556,15 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		return cur->error.code;
 	cur->error.code = 0;
 	cur->error.text[0] = 0;
+	if (cur->owed) {
+		cur->owed = 0;
+		*ret = cur->owed_span;
+		return 1;
+	}
 	if (cur->direct)
 		return stoup_direct_next(cur, ret);
-	if (cur->span_cnt > 0)
-		stoup_anchor_take(cur);
-	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
-	while ((rc = step(cur, ret)) == -EPIPE) {
+	stoup_cursor_let_go(cur);
+	while ((rc = step(cur, ret)) == -EPIPE && !cur->hasty) {
 		/* One deadline for the call, also when the next daemon ends as well. */
 		if (deadline_ns == 0)
 			deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
@@ -575,6 +587,11 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 		return -ECHILD;
 	if (cur->error.code == 0 || cur->failed || cur->resuming)
 		return -EINVAL;
+	if (cur->owed) {
+		cur->owed = 0;
+		cur->error.code = 0;
+		return (int64_t)cur->owed_span.record_cnt;
+	}
 	seg = stoup_place_segment(cur, &cur->at);
 	if (!seg)
 		return 0;
@@ -605,6 +622,7 @@ const struct stoup_error *stoup_cursor_error(const struct stoup_cursor *cur)
 void stoup_cursor_close(struct stoup_cursor *cur)
 {
 	struct stoup *st;
+	int last = 0;
 
 	if (!cur)
 		return;
@@ -620,9 +638,12 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 		stoup_session_release(cur->ses);
 		pthread_mutex_lock(&st->mutex);
 		st->cursor_cnt--;
+		last = stoup_client_idle(st) && st->leaving;
 		pthread_mutex_unlock(&st->mutex);
 	}
 	free(cur->anchor.bytes);
 	free(cur->parts);
 	free(cur);
+	if (last)
+		stoup_client_destroy(st);
 }

@@ -64,6 +64,9 @@ struct stoup_cursor {
 	int resuming; /* in a new snapshot, where the anchor is not found yet */
 	int failed;   /* for ever, with the error */
 	int direct;   /* reads the parts' files, needs no session (direct.c) */
+	int hasty;    /* a miss is -EAGAIN, and nothing is asked for (held.c) */
+	int owed;     /* stoup_next returned owed_span, which could not be held: it comes again */
+	struct stoup_span owed_span;
 	/* the span that is out: its last record (backward: its first) becomes the anchor */
 	const uint8_t *span_base;
 	uint64_t span_cnt, span_ordinal; /* 0 records: none is out */
@@ -106,6 +109,9 @@ int stoup_segment_base(
 void stoup_segment_cut(const struct stoup_cursor *cur, const struct stoup_part *part,
 	const struct stoup_catalog_segment *seg, const uint8_t *base, uint64_t *low,
 	uint64_t *high);
+
+/* Remember where the span that is out ends, and give its block back. */
+void stoup_cursor_let_go(struct stoup_cursor *cur);
 
 /* Key of a record; the first of cnt records whose key is at least key_ns, and the first whose key is
  * above it. */

@@ -18,7 +18,8 @@
  * of such threads can be affected, and those the child may only close.
  *
  * A session that ended while its daemon lives on (it was cut off) has leases of its own there, and is
- * copied and joined like the current one. When the daemon has ended, nobody reuses the bytes.
+ * copied and joined like the current one. When the daemon has ended, nobody reuses the bytes: then there
+ * is nothing to copy and nobody to ask, so that a fork waits for no daemon (ticket 0).
  *
  * If the parent dies, or the child never comes, the copy goes after 10 s.
  */
@@ -96,6 +97,13 @@ static int copy(struct stoup *st, uint64_t *ret_ticket, struct stoup_error *err)
 	return stoup_question_failed(ses, rc, err);
 }
 
+/* With `question`: is the daemon gone for certain? May wait a moment for /proc to show it. */
+static int is_gone(struct stoup *st)
+{
+	stoup_session_explain(st->current, "", NULL);
+	return stoup_session_daemon_gone(st->current);
+}
+
 int stoup_fork_prepare(struct stoup *st, struct stoup_fork *ret, struct stoup_error *err)
 {
 	uint64_t ticket = 0, deadline_ns;
@@ -110,6 +118,11 @@ int stoup_fork_prepare(struct stoup *st, struct stoup_fork *ret, struct stoup_er
 	pthread_mutex_lock(&st->question);
 	deadline_ns = stoup_client_now() + st->opt.reconnect_ns;
 	while ((rc = copy(st, &ticket, err)) == -EPIPE) {
+		if (is_gone(st)) {
+			pthread_mutex_lock(&st->mutex);
+			rc = 0;
+			break;
+		}
 		rc = stoup_renew_locked(st, st->current, deadline_ns, err);
 		if (rc < 0)
 			break;
@@ -119,9 +132,9 @@ int stoup_fork_prepare(struct stoup *st, struct stoup_fork *ret, struct stoup_er
 		return rc;
 	}
 	STOUP_HOOK("fork.prepared");
-	*ret = (struct stoup_fork){.client = st,
-		.ticket = ticket,
-		.cell_high = stoup_cell_high(st->current->page, st->current->cell_cap)};
+	*ret = (struct stoup_fork){.client = st, .ticket = ticket};
+	if (ticket)
+		ret->cell_high = stoup_cell_high(st->current->page, st->current->cell_cap);
 	return 0;
 }
 
@@ -144,7 +157,7 @@ int stoup_fork_parent(struct stoup_fork *fork_state, int forked)
 
 /* Let go what is the parent's. A session whose daemon ended keeps its bytes: nobody reuses them, so that
  * any page will do for its cells. */
-static int part(struct stoup *st, struct stoup_session *ses, struct stoup_error *err)
+static int part(struct stoup_session *ses, int copied, struct stoup_error *err)
 {
 	void *page = MAP_FAILED;
 
@@ -158,7 +171,7 @@ static int part(struct stoup *st, struct stoup_session *ses, struct stoup_error 
 	if (!ses->page)
 		return 0;
 	ses->page = NULL;
-	if (ses == st->current || ses->fork_ticket)
+	if (copied)
 		return 0;
 	page = mmap(NULL, ses->page_region.len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 		-1, 0);
@@ -207,13 +220,14 @@ static int join(struct stoup *st, const struct stoup_fork *fork_state, struct st
 	int rc = 0, failed;
 
 	for (struct stoup_session *ses = st->sessions; ses; ses = ses->next) {
-		failed = part(st, ses, err);
+		failed = part(
+			ses, ses == current ? fork_state->ticket != 0 : ses->fork_ticket != 0, err);
 		rc = rc < 0 ? rc : failed;
 	}
 	STOUP_HOOK("fork.parted");
 	if (rc == 0)
 		rc = redeem_formers(st, deadline_ns, err);
-	if (rc == 0)
+	if (rc == 0 && fork_state->ticket)
 		rc = redeem(current, fork_state->ticket, deadline_ns, err);
 	if (rc < 0)
 		let_go(st);
@@ -235,7 +249,8 @@ int stoup_fork_child(struct stoup_fork *fork_state, struct stoup_error *err)
 	current = st->current;
 	rc = join(st, fork_state, err);
 	if (rc == 0) {
-		stoup_cells_settle(current, (uint32_t)fork_state->cell_high);
+		if (fork_state->ticket)
+			stoup_cells_settle(current, (uint32_t)fork_state->cell_high);
 		stoup_snapshot_publish(current);
 		current->slot_busy = current->slot_left = 0;
 		st->past = (struct stoup_stats){0};

@@ -65,9 +65,15 @@ static struct stoup_session *span_session(struct stoup *st, const struct stoup_s
 
 int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
 {
+	return stoup_hold_from(span, NULL, ret);
+}
+
+int stoup_hold_from(const struct stoup_span *span, struct stoup_hand *hand, struct stoup_lease *ret)
+{
 	struct stoup *st = span ? span->client : NULL;
 	struct stoup_session *ses = NULL;
 	uint32_t hold_idx, cell_idx = STOUP_CELL_NONE;
+	uint64_t reserved = hand ? hand->reserved : 0;
 	int rc = -EINVAL, direct;
 
 	if (!st || !ret)
@@ -82,8 +88,16 @@ int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
 	if (rc < 0)
 		goto out_unlock;
 	if (ses) {
+		if (hand) {
+			ses->reserved_bytes -= reserved;
+			hand->reserved = 0;
+		}
 		rc = stoup_cell_share(ses, span->cell_idx, &cell_idx);
 		if (rc < 0) {
+			if (hand) {
+				ses->reserved_bytes += reserved;
+				hand->reserved = reserved;
+			}
 			hold_give(st, hold_idx);
 			goto out_unlock;
 		}
@@ -104,7 +118,7 @@ int stoup_release(struct stoup_lease *lease)
 {
 	struct stoup_session *ses = NULL;
 	struct stoup *st;
-	int ring = 0, found = 0;
+	int ring = 0, found = 0, last;
 
 	if (!lease)
 		return 0;
@@ -134,7 +148,10 @@ int stoup_release(struct stoup_lease *lease)
 	 * left for us. */
 	pthread_mutex_lock(&st->mutex);
 	st->hold_cnt--;
+	last = stoup_client_idle(st) && st->leaving;
 	pthread_mutex_unlock(&st->mutex);
+	if (last)
+		stoup_client_destroy(st);
 	*lease = (struct stoup_lease){0};
 	return 0;
 }

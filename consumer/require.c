@@ -59,6 +59,17 @@ static int explain_difference(const struct stoup_series *series, const struct st
 		schema->name, wanted->name);
 }
 
+/* Is the series laid out as `wanted`? Where that leaves the interval to whoever stores bars (`bar`), bars
+ * of any length are. */
+static int same_layout(const struct stoup_series *series, const struct stoup_schema *wanted)
+{
+	struct stoup_schema copy = *wanted;
+
+	if ((copy.flags & STOUP_SCHEMA_BAR) && copy.interval_ns == 0)
+		copy.interval_ns = series->schema->interval_ns;
+	return stoup_schema_hash(&copy) == series->schema->hash;
+}
+
 int stoup_schema_require(const struct stoup_series *series, const char *schema_name,
 	size_t record_len, struct stoup_error *err)
 {
@@ -72,7 +83,7 @@ int stoup_schema_require(const struct stoup_series *series, const char *schema_n
 		if (strcmp(series->schema->name, wanted->name) != 0)
 			return stoup_error_set(err, -EINVAL, "%.120s has schema %s, not %s",
 				series->name, series->schema->name, wanted->name);
-		if (stoup_schema_hash(wanted) != series->schema->hash)
+		if (!same_layout(series, wanted))
 			return explain_difference(series, wanted, err);
 	}
 	return require_len(series, record_len, err);

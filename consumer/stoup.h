@@ -64,6 +64,8 @@
 
 #ifdef __cplusplus
 extern "C" {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow" /* stoup_stats is a struct and a function */
 #endif
 
 #define STOUP_API __attribute__((visibility("default")))
@@ -80,7 +82,7 @@ struct stoup_cursor; /* a position in a scan */
 #define STOUP_POPULATE     0x2u /* flag: map all of the pool while attaching, so that no read faults */
 
 struct stoup_options {
-	size_t struct_len;   /* sizeof(struct stoup_options) */
+	size_t struct_len;   /* sizeof(struct stoup_options); all other fields: 0 = the default */
 	uint32_t wait;       /* STOUP_WAIT_* */
 	uint32_t flags;      /* STOUP_NO_RECONNECT, STOUP_POPULATE, or 0 */
 	uint64_t timeout_ns; /* longest wait of one call; 0 = stoupd's --request-timeout (30 s) */
@@ -260,9 +262,41 @@ STOUP_API int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
  * copies of it included. NULL is allowed. */
 STOUP_API int stoup_release(struct stoup_lease *lease);
 
+/* A span with a lease of its own. A pointer to it is also one to its lease. */
+struct stoup_held {
+	struct stoup_lease lease;
+	struct stoup_span span;
+};
+
+/* The next spans at once, each with its lease: for bindings, where a call costs more than a hit. Waits for the
+ * first one like stoup_next, then adds those that follow as long as they are in the pool already, at most cnt,
+ * and until their blocks reach `bytes` (0 = an eighth of what this process may lease). Writes *ret[0], *ret[1]
+ * and so on, each as a whole; what is not written stays untouched. The leases are given back by stoup_release,
+ * in any order; the cursor itself keeps nothing between two calls.
+ * Returns the number of spans, 0 at the end, or a negative errno as of stoup_next and stoup_hold: nothing was
+ * handed out then, and nothing is lost, a later call yields the same span. May be mixed with stoup_next. */
+STOUP_API int64_t stoup_next_held(
+	struct stoup_cursor *cur, struct stoup_held *const *ret, size_t cnt, uint64_t bytes);
+
+/* Detach as soon as nothing is in use: at once, or with the last cursor that is closed and the last lease that
+ * is released, by whichever thread does it. Spans that are held stay readable until then. For owners that are
+ * collected in no certain order. Nothing else may be done with `st` after the call. 0 gone, 1 later. NULL is
+ * allowed. In a child without leases of its own what it inherited stays mapped. */
+STOUP_API int stoup_leave(struct stoup *st);
+
+/* Cursors that are open and leases that are held, those in direct mode too; -ECHILD after a fork.
+ * Thread-safe. */
+STOUP_API int64_t stoup_use_cnt(struct stoup *st);
+
+/* Bytes of a public struct ("stoup_span") in this library, so that a binding without a compiler can compare;
+ * 0 for an unknown one. Thread-safe. */
+STOUP_API size_t stoup_struct_len(const char *name);
+
 /* What this attachment did so far; thread-safe, approximate. */
 struct stoup_stats {
-	size_t struct_len; /* in: sizeof(struct stoup_stats) */
+	/* In: sizeof(struct stoup_stats). Filled as far as it goes, what the library does not know is 0; -EINVAL
+	 * where it is shorter than in the first release. */
+	size_t struct_len;
 	uint64_t hit_cnt, miss_cnt, timeout_cnt;
 	uint64_t wait_ns;                 /* spent waiting for blocks */
 	uint64_t record_cnt;              /* records in the spans handed out, direct ones as well */
@@ -341,10 +375,18 @@ STOUP_API int stoup_fork_parent(struct stoup_fork *fork_state, int forked);
  * inherited spans must not be touched, and all handles return -ECHILD. */
 STOUP_API int stoup_fork_child(struct stoup_fork *fork_state, struct stoup_error *err);
 
+/* Do all that at each fork of this process, whoever forks (pthread_atfork): for hosts that do not call fork
+ * themselves, such as interpreters. Where nothing is in use nothing is copied: the child attaches anew when it
+ * needs to; its handle returns -ECHILD. In a child whose leases could not be copied (no free place, a daemon that is
+ * silent), spans that it inherited are made unreadable: SIGSEGV instead of other records. Until the handle goes; not
+ * together with stoup_fork_prepare. 0; -EINVAL; -ENOMEM; -ECHILD. Thread-safe. */
+STOUP_API int stoup_fork_auto(struct stoup *st);
+
 /* Version of the library, "MAJOR.MINOR.PATCH". */
 STOUP_API const char *stoup_version(void);
 
 #ifdef __cplusplus
+#pragma GCC diagnostic pop
 }
 #endif
 

@@ -29,7 +29,7 @@ library=$(find "$prefix" -name libstoup.so)
 # ---- the library ---------------------------------------------------------------------------------
 
 readelf -d "$library" >"$work/dynamic"
-grep -q 'SONAME.*\[libstoup\.so\.0\]' "$work/dynamic" || fail "the SONAME is not libstoup.so.0"
+grep -q 'SONAME.*\[libstoup\.so\.1\]' "$work/dynamic" || fail "the SONAME is not libstoup.so.1"
 others=$(sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' "$work/dynamic" |
 	grep -vE '^(libc\.so\.|ld-linux)' || true)
 [ -z "$others" ] || fail "libstoup.so needs more than libc: $others"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README.md's C program, as a reader pastes it: it compiles, sums right, and fails where it must not sum."""
+"""README.md's C and C++ programs, as a reader pastes them: they compile, sum right, and fail where they must not sum."""
 import os
 import re
 import shlex
@@ -36,14 +36,21 @@ os.environ["XDG_RUNTIME_DIR"] = t.temp_dir()
 
 # ---- compile what the block says, by the line that README.md gives ------------------------------------
 with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
-    blocks = re.findall(r"^```c\n(.*?)^```$", readme.read(), re.M | re.S)
-t.equal(len(blocks), 1, "C blocks in README.md")
+    text = readme.read()
+blocks, cpp_blocks = (re.findall(rf"^```{name}\n(.*?)^```$", text, re.M | re.S) for name in ("c", "cpp"))
+t.equal((len(blocks), len(cpp_blocks)), (1, 1), "C and C++ blocks in README.md")
 with open(os.path.join(directory, "worker.c"), "w", encoding="ascii") as out:
     out.write(blocks[0])
 flags = shlex.split(t.run(["pkg-config", "--cflags", "--libs", "stoup"]).stdout)
 worker = os.path.join(directory, "worker")
 t.run([cached("CMAKE_C_COMPILER") or "cc", "-O2", "-Wall", "-Wextra", "-Werror",
        worker + ".c", "-o", worker, *flags])
+workers = [worker]
+for compiler in filter(shutil.which, ("g++", "clang++")):
+    workers.append(os.path.join(directory, "worker-" + compiler))
+    with open(worker + ".cc", "w", encoding="ascii") as out:
+        out.write(cpp_blocks[0])
+    t.run([compiler, "-std=c++20", "-O2", "-Wall", "-Wextra", "-Werror", worker + ".cc", "-o", workers[-1], *flags])
 t.equal(t.run([worker], expect=2).stderr, "usage: worker POOL|STORE/ SERIES\n", "wrong usage")
 
 # ---- the sum, through the automatic daemon and through a pool with a name -----------------------------
@@ -58,18 +65,21 @@ t.dbn_file(dbn, symbols, (t.mbo(11, key, price, size, sequence=i) for i, key, pr
 store = os.path.join(directory, "ticks")
 t.run(["stoup", "ingest", "--quiet", "--block", "64K", "--store", store, dbn])
 text = f"{float(expected) / 1e9:.2f}\n"
-t.equal(t.run([worker, store + "/", t.name_of("AAA")]).stdout, text, "sum of the automatic daemon's records")
+for program in workers:
+    t.equal(t.run([program, store + "/", t.name_of("AAA")]).stdout, text, "sum of the automatic daemon's records")
 daemon = t.Daemon(store)
-t.equal(t.run([worker, daemon.pool, t.name_of("AAA")]).stdout, text, "sum of the pool's records")
+for program in workers:
+    t.equal(t.run([program, daemon.pool, t.name_of("AAA")]).stdout, text, "sum of the pool's records")
 daemon.stop()
 
 # ---- no sum where there is none -------------------------------------------------------------------------
 
 
 def refuses(pool, series, *words):
-    done = t.run([worker, pool, series], expect=1)
-    t.equal(done.stdout, "", "a sum beside an error")
-    t.true(all(word in done.stderr for word in ("worker: ", *words)), done.stderr)
+    for program in workers:
+        done = t.run([program, pool, series], expect=1)
+        t.equal(done.stdout, "", "a sum beside an error")
+        t.true(all(word in done.stderr for word in ("worker: ", *words)), done.stderr)
 
 
 refuses(daemon.pool, t.name_of("AAA"), daemon.pool)

@@ -51,6 +51,35 @@ START_TEST(a_name_that_is_none_is_refused)
 }
 END_TEST
 
+/* What a program brings that was compiled with a later header, or with an earlier one. */
+START_TEST(options_of_a_longer_struct_are_taken_where_what_is_new_is_zero)
+{
+	struct {
+		struct stoup_options opt;
+		unsigned char more[24];
+	} later = {.more = {0}};
+	struct stoup_options read;
+	struct stoup_error err;
+
+	stoup_options_init(&later.opt);
+	later.opt.struct_len = sizeof(later);
+	later.opt.timeout_ns = 5;
+	ck_assert_int_eq(stoup_options_read(&later.opt, &read, &err), 0);
+	ck_assert_uint_eq(read.timeout_ns, 5);
+	later.more[23] = 1;
+	ck_assert_int_eq(stoup_options_read(&later.opt, &read, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "byte 87 that libstoup"));
+	later.opt.struct_len = sizeof(later) - 1; /* not looked at beyond */
+	ck_assert_int_eq(stoup_options_read(&later.opt, &read, &err), 0);
+	later.opt.struct_len = 64; /* of 0.1.0: never refused within SOVERSION 1 */
+	ck_assert_int_eq(stoup_options_read(&later.opt, &read, &err), 0);
+	later.opt.struct_len = 63;
+	refused("p", &later.opt, -EINVAL, "struct_len is 63");
+	later.opt.struct_len = SIZE_MAX;
+	refused("p", &later.opt, -EINVAL, "struct_len");
+}
+END_TEST
+
 START_TEST(options_of_another_length_or_with_unknown_words_are_refused)
 {
 	struct stoup_options opt = {0};
@@ -431,6 +460,7 @@ int main(void)
 
 	tcase_add_test(attach, a_name_that_is_none_is_refused);
 	tcase_add_test(attach, options_of_another_length_or_with_unknown_words_are_refused);
+	tcase_add_test(attach, options_of_a_longer_struct_are_taken_where_what_is_new_is_zero);
 	tcase_add_test(attach, no_pool_of_the_name_says_how_to_start_one);
 	tcase_add_test(attach, a_socket_left_behind_means_that_the_daemon_is_dead);
 	tcase_add_test(attach, a_daemon_that_says_nothing_is_silent);

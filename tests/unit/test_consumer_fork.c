@@ -302,6 +302,45 @@ START_TEST(bytes_of_a_daemon_that_ended_before_are_inherited_and_the_childs_to_r
 }
 END_TEST
 
+START_TEST(without_a_daemon_a_fork_waits_for_none_and_the_child_has_its_leases)
+{
+	struct stoup_error err = {0};
+	struct stoup_fork state;
+	struct stoup_lease lease;
+	struct stoup_span held;
+	uint64_t begin_ns;
+	pid_t pid;
+
+	begin();
+	ck_assert_int_eq(stoup_next(cur, &held), 1);
+	ck_assert_int_eq(stoup_hold(&held, &lease), 0);
+	fake_kill(&fake);
+	fake.control->daemon_start = 1;
+	begin_ns = stoup_client_now();
+	prepare(&state);
+	/* Not options.reconnect_ns, which is 30 s here. */
+	ck_assert_uint_lt(stoup_client_now() - begin_ns, 10000000000u);
+	pid = fork();
+	if (pid == 0) {
+		CHILD_MUST(stoup_fork_child(&state, &err) == 0);
+		CHILD_MUST(((const struct pair *)held.base)[0].key == 10);
+		CHILD_MUST(stoup_use_cnt(st) == 2);
+		CHILD_MUST(stoup_release(&lease) == 0);
+		CHILD_MUST(stoup_release(&lease) == -EINVAL);
+		stoup_cursor_close(cur);
+		CHILD_MUST(stoup_detach(st) == 0);
+		_exit(0);
+	}
+	ck_assert_int_eq(stoup_fork_parent(&state, 1), 0);
+	wait_child(pid);
+	ck_assert_int_eq(((const struct pair *)held.base)[1].key, 20);
+	ck_assert_int_eq(stoup_release(&lease), 0);
+	stoup_cursor_close(cur);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(a_child_survives_its_daemon_as_its_parent_does)
 {
 	struct stoup_error err = {0};
@@ -412,6 +451,93 @@ START_TEST(a_child_of_a_process_with_threads_has_what_its_own_thread_has)
 }
 END_TEST
 
+/* ---- by itself ------------------------------------------------------------------------------- */
+
+START_TEST(a_plain_fork_is_prepared_where_it_was_asked_for)
+{
+	struct stoup_lease lease;
+	struct stoup_span held;
+	pid_t pid;
+
+	begin();
+	ck_assert_int_eq(stoup_fork_auto(st), 0);
+	ck_assert_int_eq(stoup_fork_auto(st), 0);
+	ck_assert_int_eq(stoup_next(cur, &held), 1);
+	ck_assert_int_eq(stoup_hold(&held, &lease), 0);
+	pid = fork();
+	if (pid == 0) {
+		CHILD_MUST(stoup_use_cnt(st) == 2);
+		CHILD_MUST(((const struct pair *)held.base)[0].key == 10);
+		CHILD_MUST(stoup_next(cur, &span) == 1 && span.ordinal == 2);
+		CHILD_MUST(stoup_release(&lease) == 0);
+		stoup_cursor_close(cur);
+		CHILD_MUST(stoup_detach(st) == 0);
+		_exit(0);
+	}
+	wait_child(pid);
+	ck_assert_int_eq(stoup_release(&lease), 0);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	end();
+}
+END_TEST
+
+START_TEST(a_child_that_got_no_copy_cannot_read_what_it_inherited)
+{
+	struct stoup_lease lease;
+	struct stoup_span held;
+	int status;
+	pid_t pid;
+
+	begin();
+	ck_assert_int_eq(stoup_fork_auto(st), 0);
+	ck_assert_int_eq(stoup_next(cur, &held), 1);
+	ck_assert_int_eq(stoup_hold(&held, &lease), 0);
+	fake.refuse_fork = -EUSERS;
+	pid = fork();
+	if (pid == 0) {
+		CHILD_MUST(stoup_use_cnt(st) == -ECHILD);
+		CHILD_MUST(stoup_leave(st) == 1);
+		signal(SIGSEGV, SIG_DFL);
+		_exit(((const volatile struct pair *)held.base)[0].key == 10 ? 0 : 1);
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFSIGNALED(status));
+	ck_assert_int_eq(WTERMSIG(status), SIGSEGV);
+	ck_assert_int_eq(((const struct pair *)held.base)[0].key, 10);
+	ck_assert_int_eq(stoup_release(&lease), 0);
+	end();
+}
+END_TEST
+
+START_TEST(what_has_nothing_is_not_copied_and_what_is_gone_is_not_looked_at)
+{
+	pid_t pid;
+
+	begin();
+	ck_assert_int_eq(stoup_fork_auto(NULL), -EINVAL);
+	ck_assert_int_eq(stoup_fork_auto(st), 0);
+	stoup_cursor_close(cur);
+	pid = fork();
+	if (pid == 0) {
+		CHILD_MUST(stoup_use_cnt(st) == -ECHILD);
+		CHILD_MUST(stoup_fork_auto(st) == -ECHILD);
+		CHILD_MUST(stoup_leave(st) == 0);
+		pid = fork();
+		CHILD_MUST(pid >= 0);
+		if (pid > 0)
+			CHILD_MUST(waitpid(pid, NULL, 0) == pid);
+		_exit(0);
+	}
+	wait_child(pid);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	pid = fork();
+	if (pid == 0)
+		_exit(0);
+	wait_child(pid);
+	fake_stop(&fake);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("consumer_fork");
@@ -426,6 +552,10 @@ int main(void)
 	tcase_add_test(refused, a_parent_that_calls_the_childs_part_is_told);
 	tcase_add_test(
 		ends, bytes_of_a_daemon_that_ended_before_are_inherited_and_the_childs_to_release);
+	tcase_add_test(ends, without_a_daemon_a_fork_waits_for_none_and_the_child_has_its_leases);
+	tcase_add_test(ends, a_plain_fork_is_prepared_where_it_was_asked_for);
+	tcase_add_test(ends, a_child_that_got_no_copy_cannot_read_what_it_inherited);
+	tcase_add_test(ends, what_has_nothing_is_not_copied_and_what_is_gone_is_not_looked_at);
 	tcase_add_test(ends, a_child_survives_its_daemon_as_its_parent_does);
 	tcase_add_test(thread, a_child_of_a_process_with_threads_has_what_its_own_thread_has);
 	suite_add_tcase(suite, child);

@@ -451,6 +451,31 @@ START_TEST(two_layouts_under_one_name_are_two_series)
 }
 END_TEST
 
+START_TEST(figures_are_given_as_far_as_the_struct_of_the_caller_goes)
+{
+	struct {
+		struct stoup_stats stats;
+		uint64_t more[3];
+	} later = {.stats = {.struct_len = sizeof(later)}, .more = {7, 7, 7}}, first;
+	struct stoup *st;
+
+	two_volumes();
+	st = fake_attach("p", NULL);
+	ck_assert_int_eq(stoup_stats(st, &later.stats), 0);
+	ck_assert_uint_eq(later.stats.struct_len, sizeof(later));
+	ck_assert_uint_eq(later.more[0] | later.more[1] | later.more[2], 0);
+	memset(&first, 0x55, sizeof(first));
+	first.stats.struct_len = 96; /* of 0.1.0: never refused within SOVERSION 1 */
+	ck_assert_int_eq(stoup_stats(st, &first.stats), 0);
+	ck_assert_uint_eq(first.stats.direct_alone_cnt, 0);
+	ck_assert_uint_eq(((unsigned char *)&first)[96], 0x55); /* not a byte more */
+	first.stats.struct_len = 95;
+	ck_assert_int_eq(stoup_stats(st, &first.stats), -EINVAL);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(a_struct_is_accepted_only_where_it_overlays_the_records)
 {
 	const struct stoup_require good[] = {
@@ -481,6 +506,34 @@ START_TEST(a_struct_is_accepted_only_where_it_overlays_the_records)
 }
 END_TEST
 
+START_TEST(bars_of_any_length_are_accepted_where_bar_is_asked_for_and_no_other_layout)
+{
+	struct stoup_schema minute = *stoup_schema_by_name("bar"),
+			    eod = *stoup_schema_by_name("ohlcv-eod");
+	struct stoup_series series = {.name = "FX/GBPUSD/bar", .schema = &minute};
+	struct stoup_field fields[6];
+	struct stoup_error err;
+
+	minute.interval_ns = UINT64_C(60000000000);
+	minute.hash = stoup_schema_hash(&minute);
+	ck_assert_int_eq(stoup_schema_require(&series, "bar", sizeof(struct stoup_bar), &err), 0);
+	memcpy(fields, minute.fields, sizeof(fields));
+	fields[1].exp10 = -5;
+	minute.fields = fields;
+	minute.hash = stoup_schema_hash(&minute);
+	ck_assert_int_eq(
+		stoup_schema_require(&series, "bar", sizeof(struct stoup_bar), &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "open is scaled by 10^-5"));
+	/* A schema with an interval of its own means that interval. */
+	eod.interval_ns--;
+	eod.hash = stoup_schema_hash(&eod);
+	series.schema = &eod;
+	ck_assert_int_eq(
+		stoup_schema_require(&series, "ohlcv-eod", sizeof(struct stoup_ohlcv), &err),
+		-EINVAL);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("consumer_scan");
@@ -501,7 +554,10 @@ int main(void)
 	tcase_add_test(series, series_are_listed_once_by_name_with_sums_over_volumes);
 	tcase_add_test(series, an_unknown_name_is_answered_with_near_ones);
 	tcase_add_test(series, two_layouts_under_one_name_are_two_series);
+	tcase_add_test(series, figures_are_given_as_far_as_the_struct_of_the_caller_goes);
 	tcase_add_test(series, a_struct_is_accepted_only_where_it_overlays_the_records);
+	tcase_add_test(
+		series, bars_of_any_length_are_accepted_where_bar_is_asked_for_and_no_other_layout);
 	suite_add_tcase(suite, scan);
 	suite_add_tcase(suite, ahead);
 	suite_add_tcase(suite, series);

@@ -1,0 +1,1123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""stoup: market data that one daemon decoded once, read in place by any number of processes.
+
+    import stoup
+
+    with stoup.open("ticks/") as client:                # a store's path, or the name of a pool
+        total = 0
+        for trades in client.scan("GLBX.MDP3/ESH4/trades", "2024-01-02", "2024-01-03"):
+            total += int((trades["price"] * trades["size"]).sum())
+
+What a scan yields are NumPy structured arrays, one per run of consecutive records, with the names of the
+schema's fields. They are views of shared memory: nothing is copied or parsed, and 64 processes that read the
+same series share one copy.
+
+Ownership. An array keeps the bytes it shows, like any NumPy view: as long as the array or a view of it lives,
+its lease keeps the block in the pool, whatever becomes of the cursor, the client, or the daemon. When the last
+view goes the lease is given back, at once. So keep what you work on, not everything: what one process may keep is
+limited (a quarter of the pool; `Exhausted` says so), and a copy (`array.copy()`, `client.read`) costs nothing there.
+`client.close()` ends its cursors and refuses further calls; arrays stay readable, and the attachment to the pool
+goes with the last of them. Arrays are read-only: writing to one raises ValueError.
+
+Times are int nanoseconds since 1970-01-01T00:00:00Z. Where a time is asked for, an int, an aware or naive datetime
+(naive is UTC), a date, a numpy.datetime64, a pandas.Timestamp or an ISO 8601 text will do, all exactly; floats are
+refused. A range is [start, end): records at `start` are in, those at `end` are out. `times(array)` gives
+datetime64[ns]; `prices(array)` floats, or the exact integers and their scale.
+
+Processes. After os.fork (multiprocessing, concurrent.futures) the child has what its parent had: arrays, cursors and
+clients go on, with leases of its own. (Where they could not be copied, for want of a place for another consumer,
+reading an inherited array ends the child by SIGSEGV: it would show other records. The client attaches anew.) Clients
+and series can be pickled: where they arrive, in a spawned process, they attach anew, once per process. Arrays are
+pickled as copies.
+
+Threads. Clients and series may be used by all threads, and arrays die in any. A cursor belongs to one thread at a
+time. The library's waiting does not hold the GIL.
+
+Errors are `stoup.Error`, an OSError with `errno` and the library's text, which says what happened, where, and what
+mends it; subclasses: NotFound, Timeout, Gone, Damaged, Exhausted, Stale, Inherited.
+
+When the daemon ends, what is held stays readable; a scan waits for the one that comes after it and goes on at its
+next record, nothing lost and nothing twice. Ctrl-C leaves no lease behind; it is noticed when the library returns: at
+once for what is in the pool, within a second while it waits for a pool, later while an automatic daemon starts.
+
+Without NumPy a scan yields read-only memoryviews of the records; `series.schema.unpack(view)` makes tuples.
+
+Needs CPython 3.9 or later and libstoup of the same version, found at $STOUP_LIB (a file or a directory), near this
+file, or where the system's loader looks.
+"""
+from __future__ import annotations
+
+import bisect
+import ctypes
+import datetime
+import errno
+import fnmatch
+import functools
+import heapq
+import os
+import re
+import struct
+import sys
+import time
+import weakref
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+
+try:
+    import numpy as np
+except ImportError:
+    np = None
+
+__version__ = "0.1.0"
+__all__ = ["open", "Client", "Series", "Cursor", "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
+           "to_pandas", "to_arrow", "Error", "NotFound", "Timeout", "Gone", "Damaged", "Exhausted", "Stale",
+           "Inherited"]
+
+Time = Union[int, str, datetime.datetime, datetime.date, Any]
+Array = Any  # a read-only structured numpy.ndarray; without NumPy a read-only memoryview
+
+_INT64_MAX = 2**63 - 1
+
+
+# ---- errors ------------------------------------------------------------------------------------------------
+
+class Error(OSError):
+    """A call of the library failed: `errno`, and `strerror`, which says what, where, and what mends it."""
+
+    def __str__(self) -> str:
+        return str(self.strerror or OSError.__str__(self))
+
+
+class NotFound(Error, KeyError):
+    """No such pool, store or series; the text names near ones."""
+
+
+class Timeout(Error, TimeoutError):
+    """Nothing came in time. A cursor stays where it is: go on with it."""
+
+
+class Gone(Error, ConnectionError):
+    """The daemon is dead, stopped or silent, and no other one came. A cursor stays where it is."""
+
+
+class Damaged(Error):
+    """A block cannot be read; the text names file and offset. `cursor.skip()` steps over it."""
+
+
+class Exhausted(Error):
+    """A limit is reached: what this process may keep, its lease cells, room in the pool, places for consumers."""
+
+
+class Stale(Error):
+    """The store changed underneath a scan: open another one."""
+
+
+class Inherited(Error):
+    """It belongs to the parent process, and the fork could not be prepared."""
+
+
+_CLASSES = {errno.ENOENT: NotFound, errno.ETIMEDOUT: Timeout, errno.EPIPE: Gone, errno.ETIME: Gone,
+            errno.ECONNREFUSED: Gone, errno.ECONNABORTED: Gone, errno.EBADMSG: Damaged, errno.EIO: Damaged,
+            errno.EFBIG: Damaged, errno.EDQUOT: Exhausted, errno.EMFILE: Exhausted, errno.ENOBUFS: Exhausted,
+            errno.EUSERS: Exhausted, errno.ESTALE: Stale, errno.ECHILD: Inherited}
+
+
+def _error(code: int, text: str) -> Error:
+    return _CLASSES.get(-code, Error)(-code, text or os.strerror(-code))
+
+
+# ---- the library -------------------------------------------------------------------------------------------
+
+_U8, _U16, _U32, _U64, _I64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
+
+
+class _Error(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_int), ("text", ctypes.c_char * 256)]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [("struct_len", ctypes.c_size_t), ("wait", _U32), ("flags", _U32), ("timeout_ns", _U64),
+                ("spin_ns", _U64), ("ahead_cnt", _U32), ("zero", _U32), ("pool_len", _U64),
+                ("daemon", ctypes.c_char_p), ("reconnect_ns", _U64)]
+
+
+class _Field(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char * 36), ("off", _U32), ("cnt", _U16), ("type", _U8), ("flags", _U8),
+                ("exp10", ctypes.c_int8), ("zero", _U8 * 3), ("null_bits", _U64), ("unit", ctypes.c_char * 8)]
+
+
+class _Schema(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char * 32), ("stride", _U32), ("align", _U32), ("key_off", _U32), ("flags", _U32),
+                ("interval_ns", _U64), ("hash", _U64), ("field_cnt", _U32), ("zero", _U32),
+                ("fields", ctypes.POINTER(_Field))]
+
+
+class _Series(ctypes.Structure):
+    _fields_ = [("id", _U64), ("name", ctypes.c_char_p), ("schema", ctypes.POINTER(_Schema)), ("record_cnt", _U64),
+                ("first_key", _I64), ("last_key", _I64), ("flags", _U32), ("volume_cnt", _U32)]
+
+
+class _Range(ctypes.Structure):
+    _fields_ = [("from_ns", _I64), ("to_ns", _I64), ("flags", _U32), ("zero", _U32)]
+
+
+class _Held(ctypes.Structure):
+    # The lease, then the span. Gives its lease back when it goes: see _Own.
+    _fields_ = [("client", _U64), ("use", _U64), ("idx", _U32), ("zero", _U32),
+                ("base", _U64), ("record_cnt", _U64), ("stride", _U64), ("ordinal", _U64), ("first_key", _I64),
+                ("last_key", _I64), ("schema", _U64), ("span_client", _U64), ("cell_use", _U64), ("cell_idx", _U32),
+                ("session_no", _U32)]
+
+
+class _ArrowStream(ctypes.Structure):
+    _fields_ = [("get_schema", ctypes.c_void_p), ("get_next", ctypes.c_void_p), ("get_last_error", ctypes.c_void_p),
+                ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
+
+
+class _Stats(ctypes.Structure):
+    _fields_ = [("struct_len", ctypes.c_size_t)] + [(name, _U64) for name in (
+        "hit_cnt", "miss_cnt", "timeout_cnt", "wait_ns", "record_cnt", "doorbell_cnt", "lease_cnt", "leased_bytes",
+        "reconnect_cnt", "direct_cnt", "direct_alone_cnt")]
+
+
+def _library_paths() -> Iterator[str]:
+    """Where libstoup may be, best first."""
+    given = os.environ.get("STOUP_LIB")
+    if given:
+        yield os.path.join(given, "libstoup.so.1") if os.path.isdir(given) else given
+        return
+    here = os.path.dirname(os.path.realpath(__file__))
+    multiarch = getattr(sys.implementation, "_multiarch", "")
+    # PREFIX/lib/python3/dist-packages, a source tree beside its build, the loader's own places.
+    near = [here, os.path.join(here, "..", ".."), os.path.join(here, "..", "..", multiarch)]
+    near += [os.path.join(here, "..", "..", "build", *more) for more in (("lib",), ("gcc", "lib"))]
+    for folder in near:
+        path = os.path.normpath(os.path.join(folder, "libstoup.so.1"))
+        if os.path.exists(path):
+            yield path
+    yield "libstoup.so.1"
+
+
+def _load() -> ctypes.CDLL:
+    said = []
+    for path in _library_paths():
+        try:
+            return _declare(ctypes.CDLL(path), path)
+        except OSError as error:
+            said.append(str(error))
+    raise ImportError("stoup needs libstoup.so.1: install it (cmake --install), or set STOUP_LIB to its file or "
+                      "directory. Tried: " + "; ".join(said))
+
+
+def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
+    """Prototypes, and whether the library is the one that this module was written for."""
+    pointer, byte_p, void_p, size, integer = ctypes.POINTER, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t, \
+        ctypes.c_int
+    error_p, series_p = pointer(_Error), pointer(_Series)
+    calls = {
+        "version": (byte_p,),
+        "struct_len": (size, byte_p),
+        "options_init": (None, pointer(_Options)),
+        "attach": (integer, byte_p, pointer(_Options), pointer(void_p), error_p),
+        "leave": (integer, void_p),
+        "use_cnt": (_I64, void_p),
+        "refresh": (integer, void_p, error_p),
+        "health": (integer, void_p, error_p),
+        "stats": (integer, void_p, pointer(_Stats)),
+        "series_cnt": (_I64, void_p),
+        "series_at": (integer, void_p, _U64, series_p),
+        "series_find": (integer, void_p, byte_p, series_p, error_p),
+        "scan": (integer, void_p, series_p, pointer(_Range), pointer(void_p), error_p),
+        "next_held": (_I64, void_p, void_p, size, _U64),
+        "cursor_skip": (_I64, void_p),
+        "cursor_error": (error_p, void_p),
+        "cursor_close": (None, void_p),
+        "release": (integer, pointer(_Held)),
+        "arrow_stream": (integer, void_p, _U32, pointer(_ArrowStream), error_p),
+        "fork_auto": (integer, void_p),
+    }
+    for name, (result, *arguments) in calls.items():
+        if not hasattr(lib, "stoup_" + name):
+            raise ImportError(f"{path} has no stoup_{name}: it is older than this module ({__version__})")
+        call = getattr(lib, "stoup_" + name)
+        call.restype, call.argtypes = result, arguments
+    version = lib.stoup_version().decode()
+    if version.split(".")[:2] != __version__.split(".")[:2]:
+        raise ImportError(f"{path} is stoup {version}, and this module is for {__version__}: install the two together, "
+                          "or set STOUP_LIB to the right one")
+    for name, mine in (("error", _Error), ("options", _Options), ("field", _Field), ("schema", _Schema),
+                       ("series", _Series), ("range", _Range), ("held", _Held), ("stats", _Stats)):
+        found = lib.stoup_struct_len(b"stoup_" + name.encode())
+        if found != ctypes.sizeof(mine):
+            raise ImportError(f"{path}: struct stoup_{name} has {found} bytes, and {ctypes.sizeof(mine)} in this "
+                              "module: install the two together")
+    return lib
+
+
+_lib = _load()
+
+
+class _Own:
+    """One thing of the library's, and the C function that gives it back when this object goes.
+
+    The finalizer is a partial of a C function in the instance itself: finding and calling it runs no bytecode, and
+    signals are handled between bytecodes alone, so that no KeyboardInterrupt can come before or within it. It is made
+    before the call that writes the thing into `it`: whatever that call brings has its owner already.
+    """
+    __slots__ = ("it", "__del__", "__weakref__")
+
+    def __init__(self, free: Any, it: Any) -> None:
+        self.it = it
+        self.__del__ = functools.partial(free, it)
+
+
+# The same for spans, of which there are many: a method that is the C function itself, bound by C.
+_method = ctypes.pythonapi["PyInstanceMethod_New"]
+_method.restype, _method.argtypes = ctypes.py_object, [ctypes.py_object]
+_Held.__del__ = _method(_lib.stoup_release)
+
+
+# ---- times -------------------------------------------------------------------------------------------------
+
+_ISO = re.compile(r"(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s*"
+                  r"(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII)
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_UNITS = {"W": 604800 * 10**9, "D": 86400 * 10**9, "h": 3600 * 10**9, "m": 60 * 10**9, "s": 10**9, "ms": 10**6,
+          "us": 10**3, "ns": 1}
+
+
+def _iso_ns(text: str) -> int:
+    match = _ISO.fullmatch(text.strip())
+    if not match:
+        raise ValueError(f"{text!r} is no ISO 8601 time such as 2024-01-02T14:30:00.000000001Z")
+    year, month, day, hour, minute, second = (int(part or 0) for part in match.groups()[:6])
+    whole = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.timezone.utc)
+    zone, ns = match.group(8) or "Z", int((match.group(7) or "0").ljust(9, "0"))
+    if zone != "Z":
+        digits = zone[1:].replace(":", "").ljust(4, "0")
+        if int(digits[2:]) > 59:
+            raise ValueError(f"{text!r}: a zone of {digits[2:]} minutes")
+        shift = datetime.timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+        whole = whole - shift if zone[0] == "+" else whole + shift
+    return to_ns(whole) + ns
+
+
+def to_ns(when: Time) -> int:
+    """A time as int nanoseconds since 1970-01-01T00:00:00Z, exactly.
+
+    Takes int, ISO 8601 text (up to 9 digits behind the second, zone or UTC), datetime and date (naive is UTC),
+    numpy.datetime64 of any unit, pandas.Timestamp. TypeError for a float, which cannot hold today's nanoseconds;
+    ValueError for what is no time, such as NaT.
+    """
+    if hasattr(when, "to_datetime64"):  # pandas.Timestamp, a datetime that has nanoseconds
+        when = when.to_datetime64()
+    if isinstance(when, str):
+        return _iso_ns(when)
+    if isinstance(when, datetime.datetime):
+        since = (when if when.tzinfo else when.replace(tzinfo=datetime.timezone.utc)) - _EPOCH
+        return (since.days * 86400 + since.seconds) * 10**9 + since.microseconds * 1000
+    if isinstance(when, datetime.date):
+        return (when.toordinal() - _EPOCH.toordinal()) * 86400 * 10**9
+    if np is not None and isinstance(when, np.datetime64):
+        unit, count = np.datetime_data(when.dtype)
+        if np.isnat(when) or unit == "generic":
+            raise ValueError("NaT is no time")
+        if unit in ("Y", "M"):
+            unit, count, when = "D", 1, when.astype("M8[D]")
+        value = int(when.astype("i8")) * count
+        if unit in _UNITS:
+            return value * _UNITS[unit]
+        value, rest = divmod(value, {"ps": 10**3, "fs": 10**6, "as": 10**9}[unit])
+        if rest:
+            raise ValueError(f"{when} is no whole number of nanoseconds")
+        return value
+    if isinstance(when, (float, complex)) or not hasattr(when, "__index__") or isinstance(when, bool):
+        raise TypeError(f"a time must be int nanoseconds, datetime, datetime64 or ISO text, not {type(when).__name__}")
+    return when.__index__()
+
+
+def _bounds(start: Optional[Time], end: Optional[Time]) -> Tuple[int, int]:
+    """The library's from_ns and to_ns, for which 0 is open; keys are positive."""
+    low = 0 if start is None else max(0, to_ns(start))
+    high = 0 if end is None else max(1, to_ns(end))
+    if low > _INT64_MAX:
+        low, high = 1, 1  # no key is as late
+    if end is not None and start is not None and low > high > 0:
+        raise _error(-errno.EINVAL, f"the range ends at {end}, before it begins at {start}")
+    return low, 0 if high > _INT64_MAX else high
+
+
+# ---- schemas -----------------------------------------------------------------------------------------------
+
+_NULL, _TIME, _KEY, _HIDDEN, _DURATION = 1, 2, 4, 8, 16
+_VARIABLE, _BAR = 1, 2
+_KEEP_ORDER = 1
+_CODES = ("", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8")  # by STOUP_TYPE_*
+_STRUCT_CODES = ("", "B", "b", "H", "h", "I", "i", "Q", "q", "f", "d")
+_CHAR, _BYTES = 11, 12
+
+
+class Field(NamedTuple):
+    """One field of a schema. value = integer * 10**exp10; `null` is the undefined value, or None."""
+    name: str
+    offset: int
+    format: str  # NumPy's: "<i8", "S6" (text, NUL-padded), "V4" (opaque bytes)
+    exp10: int
+    null: Any
+    unit: str
+    is_time: bool
+    is_duration: bool
+    is_key: bool
+    hidden: bool  # reserved bytes: in the record, in no array's dtype
+
+
+class Schema:
+    """What the bytes of one record mean.
+
+    name, stride (bytes per record), fields (tuple of Field), key (name of the field that orders the series),
+    interval_ns (bars: length; a bar is available at key + interval), hash (of the layout), dtype (NumPy's; None
+    without NumPy), names (of the fields that are not hidden).
+    """
+
+    def __init__(self, raw: _Schema) -> None:
+        self.name: str = raw.name.decode()
+        self.stride, self.hash = raw.stride, raw.hash
+        self.interval_ns: int = raw.interval_ns if raw.flags & _BAR else 0
+        self.fields: Tuple[Field, ...] = tuple(self._field(raw.fields[i]) for i in range(raw.field_cnt))
+        shown = [field for field in self.fields if not field.hidden]
+        self.names: Tuple[str, ...] = tuple(field.name for field in shown)
+        self.key: str = next((field.name for field in self.fields if field.is_key), "")
+        self._by_name = {field.name: field for field in self.fields}
+        self._key_off = raw.key_off
+        self.dtype = None
+        if np is not None and not raw.flags & _VARIABLE:
+            self.dtype = np.dtype({"names": list(self.names), "formats": [field.format for field in shown],
+                                   "offsets": [field.offset for field in shown], "itemsize": self.stride})
+        self._void = f"V{self.stride}"
+
+    @staticmethod
+    def _field(raw: _Field) -> Field:
+        null = None
+        if raw.type in (_CHAR, _BYTES):
+            form = f"{'S' if raw.type == _CHAR else 'V'}{raw.cnt}"
+        else:
+            form = "<" + _CODES[raw.type]
+            if raw.flags & _NULL:
+                code = "<" + _STRUCT_CODES[raw.type]
+                null = struct.unpack_from(code, struct.pack("<Q", raw.null_bits))[0]
+        return Field(raw.name.decode(), raw.off, form, raw.exp10, null, raw.unit.decode(errors="replace"),
+                     bool(raw.flags & _TIME), bool(raw.flags & _DURATION), bool(raw.flags & _KEY),
+                     bool(raw.flags & _HIDDEN))
+
+    def field(self, name: str) -> Field:
+        """A field by its name; NotFound, naming those there are."""
+        if name not in self._by_name:
+            raise NotFound(errno.ENOENT, f"schema {self.name} has no field '{name}', it has " + ", ".join(self.names))
+        return self._by_name[name]
+
+    def unpack(self, view: Any) -> Iterator[Tuple[Any, ...]]:
+        """Records of a memoryview (or array) as tuples in the order of `names` by offset, without NumPy. Text is
+        bytes with its padding."""
+        at, code = 0, "<"
+        for field in sorted((field for field in self.fields if not field.hidden), key=lambda field: field.offset):
+            kind = field.format[0]
+            one = field.format[1:] + "s" if kind in "SV" else _STRUCT_CODES[_CODES.index(field.format[1:])]
+            code += f"{field.offset - at}x{one}" if field.offset > at else one
+            at = field.offset + struct.calcsize("<" + one)
+        return struct.iter_unpack(code + (f"{self.stride - at}x" if self.stride > at else ""), view)
+
+    def __repr__(self) -> str:
+        return f"<stoup.Schema {self.name}: {len(self.names)} fields, {self.stride} bytes>"
+
+
+_schemas: Dict[Tuple[str, int], Schema] = {}
+
+
+def _schema_of(raw: Any) -> Schema:
+    key = (raw.contents.name.decode(), raw.contents.hash)
+    if key not in _schemas:
+        _schemas.setdefault(key, Schema(raw.contents))
+    return _schemas[key]
+
+
+def _meaning(array: Array, name: Optional[str], schema: Optional[Schema]) -> Field:
+    """What a field of an array means: by the dtype object, which views share, else by an equal one."""
+    if np is None:
+        raise ImportError("this needs NumPy (Debian: python3-numpy); without it use series.schema.unpack(view)")
+    dtype = array.dtype
+    every = list(_schemas.values())
+    known = [schema] if schema else [one for one in every if one.dtype is dtype] or \
+        [one for one in every if one.dtype == dtype]
+    if not known:
+        raise ValueError("this array's dtype is of no series that was opened here: say schema=series.schema")
+    found = {one.field(name if name is not None else one.key) for one in known}
+    if len(found) > 1:
+        raise ValueError(f"several schemas have this dtype ({', '.join(one.name for one in known)}) and differ in "
+                         f"'{name}': say schema=series.schema")
+    return found.pop()
+
+
+def times(array: Array, field: Optional[str] = None, schema: Optional[Schema] = None) -> Array:
+    """A time field (default: the key) of an array as datetime64[ns], UTC. A view, read-only like the array; only where
+    times are undefined, a copy with NaT in their places."""
+    meaning = _meaning(array, field, schema)
+    if not (meaning.is_time or meaning.is_duration):
+        raise ValueError(f"'{meaning.name}' is no time")
+    kind = "M8[ns]" if meaning.is_time else "m8[ns]"
+    column = array[meaning.name]
+    if column.dtype.itemsize != 8:
+        column = column.astype("i8")
+    found = column.view(kind)
+    if meaning.null is not None:
+        undefined = array[meaning.name] == meaning.null
+        if undefined.any():
+            found = found.copy()
+            found[undefined] = np.datetime64("NaT") if meaning.is_time else np.timedelta64("NaT")
+    return found
+
+
+def prices(array: Array, field: str = "price", exact: bool = False, schema: Optional[Schema] = None) -> Any:
+    """A scaled field as float64 (a copy; undefined values are NaN), the nearest float to each decimal.
+
+    exact=True: (integers, exp10) instead, a view of the field as it is: value = integer * 10**exp10, undefined values
+    are schema.field(field).null.
+    """
+    meaning = _meaning(array, field, schema)
+    column = array[meaning.name]
+    if exact:
+        return column, meaning.exp10
+    found = column.astype("f8")
+    if meaning.exp10 < 0:  # 10**9 is a float, 10**-9 is not
+        found /= 10.0 ** -meaning.exp10
+    elif meaning.exp10 > 0:
+        found *= 10.0 ** meaning.exp10
+    if meaning.null is not None:
+        found[column == meaning.null] = np.nan
+    return found
+
+
+def to_pandas(array: Array, schema: Optional[Schema] = None) -> Any:
+    """A pandas.DataFrame with the key's times as its index. Every column is a copy: a frame stores columns, a record
+    its fields side by side. Times become datetime64[ns, UTC], scaled integers floats, text str."""
+    import pandas
+    columns = {}
+    for name in array.dtype.names:
+        meaning = _meaning(array, name, schema)
+        if meaning.is_time or meaning.is_duration:
+            column = pandas.Series(times(array, name, schema))
+            columns[name] = column.dt.tz_localize("UTC") if meaning.is_time else column
+        elif meaning.exp10:
+            columns[name] = prices(array, name, schema=schema)
+        elif meaning.format[0] == "S":
+            columns[name] = np.char.decode(array[name], "latin-1")
+        elif meaning.format[0] == "V":
+            columns[name] = [bytes(value) for value in array[name]]
+        else:
+            columns[name] = array[name].copy()
+    frame = pandas.DataFrame(columns)
+    key = _meaning(array, None, schema).name
+    return frame.set_index(key)
+
+
+def to_arrow(array: Array, schema: Optional[Schema] = None) -> Any:
+    """A pyarrow.Table of one array; of a whole scan, and for all else that speaks Arrow, see Cursor.arrow. Every column
+    is a copy: Arrow's columns are contiguous, a record's fields are not. Times become timestamp[ns, UTC] and undefined
+    values null; scaled integers float64, or as they are where there is no scale."""
+    import pyarrow
+    arrays, names = [], []
+    for name in array.dtype.names:
+        meaning = _meaning(array, name, schema)
+        column = np.ascontiguousarray(array[name])
+        null = column == meaning.null if meaning.null is not None else None
+        if meaning.is_time:
+            one = pyarrow.array(column.view("i8") if column.dtype.itemsize == 8 else column.astype("i8"),
+                                mask=null).cast(pyarrow.timestamp("ns", tz="UTC"))
+        elif meaning.exp10:
+            one = pyarrow.array(prices(array, name, schema=schema), mask=null)
+        elif meaning.format[0] == "S":
+            one = pyarrow.array(np.char.decode(column, "latin-1"))
+        elif meaning.format[0] == "V":
+            one = pyarrow.array([bytes(value) for value in column], pyarrow.binary())
+        else:
+            one = pyarrow.array(column, mask=null)
+        arrays.append(one)
+        names.append(name)
+    return pyarrow.Table.from_arrays(arrays, names)
+
+
+# ---- scans -------------------------------------------------------------------------------------------------
+
+_BATCH = 64  # spans per call of the library, at most
+_BATCH_SPAN = 128 << 10  # bytes of a span beyond which the call costs nothing beside it
+_BACKWARD, _DIRECT, _DIRECT_OR_POOL = 1, 2, 4
+
+
+_blocks = [ctypes.c_ubyte * (1 << power) for power in range(40)]
+
+
+def _view(held: _Held, schema: Schema) -> Array:
+    """The records of a span, owned by whoever has the view: it keeps the memoryview, that the block, that the lease.
+    (A type of ctypes for each length would cost more than all the rest, so the block's is a power of two.)"""
+    length = held.record_cnt * schema.stride
+    block = _blocks[length.bit_length()].from_address(held.base)
+    block.held = held
+    view = memoryview(block).toreadonly()[:length]
+    return view.cast("B") if np is None else np.frombuffer(view, schema.dtype)
+
+
+# ---- Arrow -------------------------------------------------------------------------------------------------
+
+_ARROW = {("price", "decimal"): 0, ("price", "int"): 2, ("price", "float"): 4, ("time", "timestamp"): 0,
+          ("time", "int"): 8, ("text", "str"): 0, ("text", "bytes"): 16}
+_ARROW_RECORDS = 1
+_STREAM = b"arrow_array_stream"  # the name of such capsules; they keep the pointer to it
+_streams: Dict[int, _ArrowStream] = {}  # by address: those whose capsules live
+
+# Taken by index: a function object of our own, whose types nobody else sets, nor we anybody's.
+_capsule_new = ctypes.pythonapi["PyCapsule_New"]
+_capsule_new.restype = ctypes.py_object
+_capsule_pointer = ctypes.pythonapi["PyCapsule_GetPointer"]
+_capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+
+
+@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+def _stream_end(capsule: int) -> None:
+    """A capsule goes. Who took its stream has moved it out, and left `release` NULL."""
+    stream = _streams.pop(_capsule_pointer(capsule, _STREAM), None)
+    if stream is not None and stream.release:
+        ctypes.PYFUNCTYPE(None, ctypes.POINTER(_ArrowStream))(stream.release)(stream)
+
+
+_capsule_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, type(_stream_end)]
+
+
+class ArrowScan:
+    """A scan as an Arrow stream, by the PyCapsule protocol: pyarrow.table(it), polars.DataFrame(it),
+    duckdb.from_arrow(it), pandas by way of these. It can be taken once. Batches are loaded as the consumer asks."""
+
+    def __init__(self, cursor: "Cursor", flags: int) -> None:
+        self._cursor, self._flags = cursor, flags
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The capsule. The requested schema is not looked at, which the protocol allows."""
+        step, stream, err = self._cursor._step, _ArrowStream(), _Error()
+        own = step.own
+        if own is None or not step.fresh:
+            raise ValueError("the cursor is closed, or its scan has begun: make a stream of a fresh one")
+        _streams[ctypes.addressof(stream)] = stream
+        capsule = _capsule_new(ctypes.addressof(stream), _STREAM, _stream_end)
+        # The stream owns the library's cursor from the call on. Between the two lines nobody does: an interrupt
+        # there costs the cursor's memory, in the other order it would be closed twice.
+        handle, own.it.value = ctypes.c_void_p(own.it.value), None
+        rc = _lib.stoup_arrow_stream(handle, self._flags, stream, err)
+        if rc < 0:
+            own.it.value = handle.value
+            raise _error(rc, err.text.decode(errors="replace"))
+        step.state, step.own, step.handle = "closed", None, None
+        return capsule
+
+
+class _Step:
+    """What a cursor shares with the generator that runs it: they must not refer to each other, so that a scan that is
+    left in the middle ends at once."""
+    __slots__ = ("own", "pending", "state", "fresh", "handle", "timeout", "reconnect", "__weakref__")
+
+    def __init__(self, client: "Client", handle: _Own) -> None:
+        self.own: Optional[_Own] = _Own(_lib.stoup_cursor_close, ctypes.c_void_p())
+        self.pending: List[_Held] = []  # spans that were fetched and not yet handed out, the next one last
+        self.state, self.fresh, self.handle = "begun", True, handle
+        self.timeout, self.reconnect = client._timeout, client._reconnect
+
+    def close(self) -> None:
+        self.own = self.handle = None
+        self.pending.clear()
+
+
+class _Patience:
+    """The library waits in slices, so that Ctrl-C is noticed between them; this counts how long in all."""
+
+    def __init__(self, timeout: float, reconnect: float) -> None:
+        self.begun = time.monotonic()
+        self.limits = {-errno.ETIMEDOUT: timeout, -errno.ENOBUFS: timeout, -errno.EPIPE: reconnect}
+
+    def again(self, rc: int) -> bool:
+        return time.monotonic() - self.begun < self.limits.get(rc, 0.0)
+
+
+def _spans(step: _Step, schema: Schema, batch: int) -> Iterator[Array]:
+    """Run a cursor."""
+    state, cnt = "interrupted", 1
+    patience = None
+    step.fresh = False
+    try:
+        while True:
+            owners = [_Held() for _ in range(cnt)]
+            places = (ctypes.c_void_p * cnt)(*map(ctypes.addressof, owners))
+            own = step.own  # stays while the library works with it, whoever closes the cursor
+            if own is None:
+                state = "closed"
+                raise ValueError("the cursor was closed")
+            rc = _lib.stoup_next_held(own.it, places, cnt, 0)
+            if rc < 0:
+                patience = patience or _Patience(step.timeout, step.reconnect)
+                if patience.again(rc):
+                    continue
+                state = "failed"
+                raise _error(rc, _lib.stoup_cursor_error(own.it).contents.text.decode(errors="replace"))
+            own = patience = None
+            if rc == 0:
+                state, step.own, step.handle = "ended", None, None
+                return
+            del owners[rc:]
+            owners.reverse()
+            step.pending = owners
+            length = sum([held.record_cnt for held in owners]) * schema.stride
+            while owners:
+                yield _view(owners.pop(), schema)
+            cnt = min(2 * rc, batch) if length < rc * _BATCH_SPAN else 1
+    finally:
+        step.state = state
+        step.pending = []
+
+
+class Cursor:
+    """A scan: iterate over it for its arrays. Made by scan(); closed when it ends, by close(), or as a context manager.
+
+    An error leaves it where it is: iterate on to try again, or skip() what is damaged. A KeyboardInterrupt within a
+    step ends it, since the span at hand may be lost; one in the loop's body does not. One thread at a time.
+    """
+
+    def __init__(self, series: "Series", low: int, high: int, flags: int, batch: int = _BATCH) -> None:
+        client, err, bounds = series.client, _Error(), _Range(low, high, flags, 0)
+        handle = client._handle()
+        self.series, self._batch = series, batch
+        self._step = step = _Step(client, handle)
+        rc = _lib.stoup_scan(handle.it, series._current(handle), bounds, step.own.it, err)
+        if rc < 0:
+            raise _error(rc, err.text.decode(errors="replace"))
+        client._remember(step)
+        self._run = _spans(step, series.schema, batch)
+
+    def __iter__(self) -> Iterator[Array]:
+        state = self._step.state
+        if state != "ended" and self._step.own is None:
+            raise ValueError("the cursor is closed")
+        if state == "interrupted":
+            raise _error(-errno.EINTR, "the scan was interrupted within a step: open another one")
+        if state == "failed":
+            self._step.state, self._run = "begun", _spans(self._step, self.series.schema, self._batch)
+        return self._run
+
+    def __next__(self) -> Array:
+        try:
+            return next(self.__iter__())
+        except KeyboardInterrupt:  # perhaps with an array in hand
+            self._run.close()
+            self._step.state = "interrupted"
+            raise
+
+    def skip(self) -> int:
+        """Step over the block at which the last step failed; the number of records left out, at most. Error (EINVAL)
+        when it did not fail."""
+        own = self._step.own
+        if own is None or self._run.gi_running:
+            raise ValueError("the cursor is closed, or used by another thread")
+        rc = _lib.stoup_cursor_skip(own.it)
+        if rc < 0:
+            raise _error(rc, "the last step of this cursor did not fail" if rc == -errno.EINVAL else "")
+        return rc
+
+    def arrow(self, price: str = "decimal", time: str = "timestamp", text: str = "str",
+              records: bool = False) -> ArrowScan:
+        """This scan, not begun yet and forward, as an Arrow stream: see ArrowScan. Undefined values are nulls.
+
+        price: scaled integers as "decimal" (decimal128), "int" or "float" (the nearest). time: "timestamp" (ns, UTC)
+        or "int". text: "str" or "bytes". Columns are copied once, since a record's fields lie side by side; not so
+        the only field of a record, and, with records=True, all records as one column of fixed-size binary: these are
+        views of shared memory, and keep their leases.
+        """
+        flags = _ARROW_RECORDS if records else 0
+        for what, form in (("price", price), ("time", time), ("text", text)):
+            if (what, form) not in _ARROW:
+                forms = [repr(one) for kind, one in _ARROW if kind == what]
+                raise ValueError(f"{what}={form!r}: it is one of {', '.join(forms)}")
+            flags |= _ARROW[what, form]
+        return ArrowScan(self, flags)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """As arrow(), with its defaults."""
+        return self.arrow().__arrow_c_stream__(requested_schema)
+
+    def close(self) -> None:
+        """End the scan. Arrays that it yielded stay."""
+        self._step.close()
+        if not self._run.gi_running:
+            self._run.close()
+
+    def __enter__(self) -> "Cursor":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a cursor cannot be pickled: pickle the series, and scan it there")
+
+
+# ---- merging -----------------------------------------------------------------------------------------------
+
+class _Head:
+    """The span of one series that a merge stands in, and the times at which its records are available."""
+
+    def __init__(self, series: "Series", start: Optional[int], end: Optional[int], flags: int) -> None:
+        self.series, shift = series, series.schema.interval_ns
+        low, high = _bounds(None if start is None else start - shift, None if end is None else end - shift)
+        self.run = iter(Cursor(series, low, high, flags, batch=1))
+        self.array, self.keys, self.at, self.carry = None, (), 0, 0
+
+    def load(self) -> bool:
+        """The next span; False at the end. What was before is let go first."""
+        self.array, self.keys, self.at = None, (), 0
+        array = next(self.run, None)
+        if array is None:
+            return False
+        self.array, self.keys = array, self._keys(array)
+        return True
+
+    def _keys(self, array: Array) -> Any:
+        series, off, stride = self.series, self.series.schema._key_off, self.series.schema.stride
+        if np is None:
+            keys: Any = [struct.unpack_from("<q", array, at + off)[0] for at in range(0, len(array), stride)]
+            if series.flags & _KEEP_ORDER:
+                for i, key in enumerate(keys):
+                    self.carry = keys[i] = max(self.carry, key if key <= series.last_key else 0)
+            return [key + series.schema.interval_ns for key in keys]
+        keys = array[series.schema.key].astype("i8") + series.schema.interval_ns
+        if series.flags & _KEEP_ORDER:  # a key is the greatest so far; what no key is as great as is undefined
+            keys[(keys > series.last_key + series.schema.interval_ns) | (keys < self.carry)] = self.carry
+            np.maximum.accumulate(keys, out=keys)
+            self.carry = int(keys[-1])
+        return keys
+
+    def records(self, begin: int, end: int) -> Array:
+        stride = 1 if np is not None else self.series.schema.stride
+        return self.array[begin * stride:end * stride]
+
+    def upto(self, key: int, tied: bool) -> int:
+        """Behind the last record before `key`, or at it where ties go first."""
+        if np is None:
+            return (bisect.bisect_right if tied else bisect.bisect_left)(self.keys, key, self.at)
+        return self.at + int(self.keys[self.at:].searchsorted(key, "right" if tied else "left"))
+
+
+def _merge(heads: List[_Head]) -> Iterator[Tuple[int, Array]]:
+    heap = [(int(head.keys[0]), i) for i, head in enumerate(heads) if head.load()]
+    heapq.heapify(heap)
+    while heap:
+        _, i = heap[0]
+        head = heads[i]
+        if len(heap) > 1:
+            key, other = min(heap[1:3])
+            end = head.upto(key, i < other)
+        else:
+            end = len(head.keys)
+        begin, head.at = head.at, end
+        yield i, head.records(begin, end)
+        if end < len(head.keys) or head.load():
+            heapq.heapreplace(heap, (int(head.keys[head.at]), i))
+        else:
+            heapq.heappop(heap)
+
+
+# ---- clients -----------------------------------------------------------------------------------------------
+
+class Series:
+    """All records of one schema under one name, as the client's snapshot of the store has them.
+
+    name ("DATASET/SYMBOL/schema"), schema, count (records), first_key and last_key (int ns; 0 where there are no
+    records), flags, client. Pickled, it finds itself again where it arrives.
+    """
+
+    def __init__(self, client: "Client", raw: _Series, handle: _Own) -> None:
+        self.client, self._raw = client, (weakref.ref(handle), raw)  # a series keeps no attachment
+        self.name: str = raw.name.decode(errors="surrogateescape")
+        self.schema: Schema = _schema_of(raw.schema)
+        self.count: int = raw.record_cnt
+        self.first_key: int = raw.first_key
+        self.last_key: int = raw.last_key
+        self.flags: int = raw.flags
+
+    def _current(self, handle: _Own) -> _Series:
+        """The library's struct in an attachment, which may have changed with a fork."""
+        if self._raw[0]() is not handle:
+            self._raw = (weakref.ref(handle), self.client._find(handle, self.name))
+        return self._raw[1]
+
+    def scan(self, start: Optional[Time] = None, end: Optional[Time] = None, backward: bool = False,
+             direct: Union[bool, str] = False) -> Cursor:
+        """As Client.scan."""
+        return self.client.scan(self, start, end, backward, direct)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """All records as an Arrow stream: pyarrow.table(series). See Cursor.arrow for other forms and for ranges."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"<stoup.Series {self.name}: {self.count} records of {self.schema.stride} bytes>"
+
+    def __reduce__(self) -> Any:
+        return _series_again, (self.client, self.name)
+
+
+def _series_again(client: "Client", name: str) -> Series:
+    return client[name]
+
+
+class Client:
+    """One attachment to a pool, or to the automatic daemon of a store. A context manager; see open()."""
+
+    def __init__(self, target: Union[str, os.PathLike], timeout: float = 30.0, reconnect: float = 30.0,
+                 read_ahead: Optional[int] = None, pool_bytes: int = 0, daemon: Optional[str] = None,
+                 populate: bool = False) -> None:
+        text = os.fspath(target)
+        self._path = "/" in text or not isinstance(target, str)
+        self.target: str = os.path.abspath(text) if self._path else text
+        self._timeout, self._reconnect, self._read_ahead, self._pool_bytes = timeout, reconnect, read_ahead, pool_bytes
+        self._daemon, self._populate = daemon, populate
+        self._steps: List[weakref.ref] = []  # of cursors, for close
+        self._steps_cap = 64
+        self._pid = os.getpid()
+        self._own: Optional[_Own] = self._attach()
+
+    def _attach(self) -> _Own:
+        own, options, err = _Own(_lib.stoup_leave, ctypes.c_void_p()), _Options(), _Error()
+        # Slices of what the user waits for. An automatic daemon may have to be started: longer ones.
+        slice_s = 10.0 if self._path else 1.0
+        _lib.stoup_options_init(options)
+        options.timeout_ns = int(max(1e-3, min(self._timeout, 30.0 if self._path else slice_s)) * 1e9)
+        options.reconnect_ns = int(max(1e-3, min(self._reconnect, slice_s)) * 1e9)
+        options.flags = (0 if self._reconnect > 0 else 1) | (2 if self._populate else 0)
+        if self._read_ahead is not None:
+            options.ahead_cnt = self._read_ahead or 0xFFFFFFFF
+        options.pool_len = self._pool_bytes
+        options.daemon = os.fsencode(self._daemon) if self._daemon else None
+        patience = _Patience(self._timeout, 0)
+        while True:
+            rc = _lib.stoup_attach(os.fsencode(self.target), options, own.it, err)
+            if rc == 0:
+                break
+            if not patience.again(rc):
+                raise _error(rc, err.text.decode(errors="replace"))
+        rc = _lib.stoup_fork_auto(own.it)  # children of this process have what it has
+        if rc < 0:
+            raise _error(rc, "")
+        return own
+
+    def _handle(self) -> _Own:
+        """The attachment; in a child of a fork that did not get its parent's, one of its own."""
+        own = self._own
+        if own is None:
+            raise ValueError("the client is closed")
+        if self._pid != os.getpid():
+            if _lib.stoup_use_cnt(own.it) == -errno.ECHILD:
+                self._own = own = self._attach()
+            self._pid = os.getpid()
+        return own
+
+    def _remember(self, step: _Step) -> None:
+        """For close. Without a lock, which a fork in another thread would leave locked in the child."""
+        self._steps.append(weakref.ref(step))
+        if len(self._steps) > self._steps_cap:
+            for ref in [ref for ref in self._steps if ref() is None]:
+                try:
+                    self._steps.remove(ref)
+                except ValueError:  # another thread was faster
+                    pass
+            self._steps_cap = 64 + 2 * len(self._steps)
+
+    def close(self) -> None:
+        """No further calls. Cursors end; arrays stay readable, and the attachment goes with the last of them."""
+        self._own = None
+        for step in [ref() for ref in self._steps]:
+            if step is not None:
+                step.close()
+        self._steps.clear()
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        return _reopen, (self.target, self._timeout, self._reconnect, self._read_ahead, self._pool_bytes, self._daemon,
+                         self._populate)
+
+    def __repr__(self) -> str:
+        return f"<stoup.Client {self.target}{' (closed)' if self._own is None else ''}>"
+
+    # ---- series
+
+    @staticmethod
+    def _find(handle: _Own, name: str) -> _Series:
+        raw, err = _Series(), _Error()
+        rc = _lib.stoup_series_find(handle.it, name.encode(errors="surrogateescape"), raw, err)
+        if rc < 0:
+            raise _error(rc, err.text.decode(errors="replace"))
+        return raw
+
+    def find(self, name: str) -> Series:
+        """A series by its full name. NotFound: the text names near ones."""
+        handle = self._handle()
+        return Series(self, self._find(handle, name), handle)
+
+    __getitem__ = find
+
+    def __contains__(self, name: str) -> bool:
+        try:
+            self.find(name)
+        except NotFound:
+            return False
+        return True
+
+    def series(self, pattern: str = "*") -> List[Series]:
+        """All series, or those whose names match a pattern such as "GLBX.MDP3/ES*/trades", sorted by name."""
+        handle, found = self._handle(), []
+        for i in range(_lib.stoup_series_cnt(handle.it)):
+            raw = _Series()
+            if _lib.stoup_series_at(handle.it, i, raw) == 0 and \
+                    fnmatch.fnmatchcase(raw.name.decode(errors="surrogateescape"), pattern):
+                found.append(Series(self, raw, handle))
+        return found
+
+    def _series(self, series: Union[str, Series]) -> Series:
+        return self.find(series) if isinstance(series, str) else series
+
+    # ---- records
+
+    def scan(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
+             backward: bool = False, direct: Union[bool, str] = False) -> Cursor:
+        """The records with keys in [start, end), as arrays of consecutive ones, in time order.
+
+        backward: the latest array first (inside an array, records lie forward as ever). direct: map the volumes' own
+        files instead of going through the pool, for series that are not compressed (`ingest --codec none`): True, or
+        "auto" for where it can be; one array then spans as many records as lie one behind the other in the file.
+        """
+        if direct not in (False, True, "auto"):
+            raise ValueError("direct is False, True or 'auto'")
+        flags = _BACKWARD if backward else 0
+        flags |= _DIRECT_OR_POOL if direct == "auto" else _DIRECT if direct else 0
+        return Cursor(self._series(series), *_bounds(start, end), flags)
+
+    def read(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None) -> Array:
+        """All records with keys in [start, end) as one array: a copy, which is yours to write to. (bytearray without
+        NumPy.)"""
+        series = self._series(series)
+        parts, views = [], self.scan(series, start, end)
+        if np is None:
+            return bytearray().join(views)
+        parts = [view.view(series.schema._void).copy() for view in views]
+        found = np.empty(sum(map(len, parts)), series.schema._void)
+        at = 0
+        for part in parts:
+            found[at:at + len(part)] = part
+            at += len(part)
+        return found.view(series.schema.dtype)
+
+    def asof(self, series: Union[str, Series], when: Time, strict: bool = False) -> Optional[Any]:
+        """The last record at or before a time (strict: before it), or None. Bars count from their end: what is not yet
+        known at that time is not returned. A read-only record (numpy.void) that keeps its lease, like an array; without
+        NumPy a memoryview."""
+        series = self._series(series)
+        end = to_ns(when) - series.schema.interval_ns + (0 if strict else 1)
+        for view in Cursor(series, *_bounds(None, end), _BACKWARD, batch=1):
+            return view[-1] if np is not None else view[-series.schema.stride:]
+        return None
+
+    def last(self, series: Union[str, Series], n: int = 1, before: Optional[Time] = None) -> Array:
+        """The last n records, or those before a time (bars: that ended before it), in time order; fewer where there are
+        not as many. A view where they lie in one span, else a copy."""
+        series = self._series(series)
+        end = None if before is None else to_ns(before) - series.schema.interval_ns
+        stride = 1 if np is not None else series.schema.stride
+        parts: List[Array] = []
+        missing = max(0, n) * stride
+        cursor = Cursor(series, *_bounds(None, end), _BACKWARD, batch=1)
+        for view in cursor:
+            if missing and len(view) >= missing and not parts:
+                return view[-missing:]
+            view = view[max(0, len(view) - missing):]
+            parts.insert(0, bytes(view) if np is None else view.view(series.schema._void).copy())
+            missing -= len(view)
+            if missing <= 0:
+                break
+        if np is None:
+            return memoryview(b"".join(parts))
+        found = np.concatenate(parts or [np.empty(0, series.schema._void)]).view(series.schema.dtype)
+        found.flags.writeable = False
+        return found
+
+    def merge(self, *series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
+              direct: Union[bool, str] = False) -> Iterator[Tuple[int, Array]]:
+        """Several series in one time order: (i, array) for each run of records of series[i] that comes before the next
+        record of any other. Of equal times the series that was named first goes first. Bars are placed at their end.
+        Keeps one span of each series, whatever the length."""
+        low, high = None if start is None else to_ns(start), None if end is None else to_ns(end)
+        flags = _DIRECT_OR_POOL if direct == "auto" else _DIRECT if direct else 0
+        return _merge([_Head(self._series(one), low, high, flags) for one in series])
+
+    # ---- the attachment
+
+    def refresh(self) -> bool:
+        """Take the newest snapshot of the store: was there news? Cursors and arrays stay what they are; find series
+        anew for their counts."""
+        handle, err, patience = self._handle(), _Error(), _Patience(self._timeout, self._reconnect)
+        while True:
+            rc = _lib.stoup_refresh(handle.it, err)
+            if rc >= 0:
+                return rc > 0
+            if not patience.again(rc):
+                raise _error(rc, err.text.decode(errors="replace"))
+
+    def health(self) -> None:
+        """Raise Gone when the daemon is dead, stopped or silent."""
+        err = _Error()
+        rc = _lib.stoup_health(self._handle().it, err)
+        if rc < 0:
+            raise _error(rc, err.text.decode(errors="replace"))
+
+    def stats(self) -> Dict[str, int]:
+        """What this attachment did so far (hit_cnt, miss_cnt, wait_ns...) and holds now (lease_cnt, leased_bytes)."""
+        raw = _Stats(struct_len=ctypes.sizeof(_Stats))
+        rc = _lib.stoup_stats(self._handle().it, raw)
+        if rc < 0:
+            raise _error(rc, "")
+        return {name: getattr(raw, name) for name, _ in _Stats._fields_[1:]}
+
+
+_reopened: Dict[Tuple[Any, ...], Client] = {}
+
+
+def _reopen(*arguments: Any) -> Client:
+    """A client that arrived pickled: one attachment per process for all of the same target and options, until the
+    process ends."""
+    client = _reopened.get(arguments)
+    if client is None or client._own is None:
+        client = _reopened[arguments] = Client(*arguments)
+    return client
+
+
+def open(target: Union[str, os.PathLike], timeout: float = 30.0, reconnect: float = 30.0,
+         read_ahead: Optional[int] = None, pool_bytes: int = 0, daemon: Optional[str] = None,
+         populate: bool = False) -> Client:
+    """Attach to a pool by its name, or to a store by its path (a str with a slash, or a Path), whose automatic daemon
+    is started where there is none.
+
+    timeout: seconds that one step may wait for a block. reconnect: seconds that it waits for another daemon when one
+    ended; 0 = not at all. read_ahead: blocks that a cursor asks for ahead, 0 = none. Of automatic daemons: pool_bytes
+    (0 = as large as the decoded store, at most 128 MiB), daemon (path of stoupd). populate: map all of the pool now.
+    NotFound, Gone, Timeout, Exhausted, PermissionError-like Error (EACCES) with the library's text.
+    """
+    return Client(target, timeout, reconnect, read_ahead, pool_bytes, daemon, populate)

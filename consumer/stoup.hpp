@@ -1,0 +1,1068 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* stoup.hpp - stoup.h for C++20: the same calls with owners, typed spans and ranges. Header only.
+ *
+ *      #include <stoup.hpp>
+ *
+ *      stoup::client st("prices");                                     // or "path/to/store/"
+ *      auto es = st.find<stoup_mbo>("GLBX.MDP3/ESH4/mbo");             // checks the layout, once
+ *      __int128 sum = 0;
+ *
+ *      for (std::span<const stoup_mbo> span : st.scan(es))             // inside the pool, no copy
+ *              for (const stoup_mbo &r : span)
+ *                      if (r.price != INT64_MAX)                       // undefined
+ *                              sum += static_cast<__int128>(r.price) * r.size;
+ *
+ * What fails throws stoup::error, which has the errno and the library's text. Each call that throws has
+ * a twin with try_ in front that is noexcept and returns stoup::expected; without exceptions
+ * (-fno-exceptions) those alone are there:
+ *
+ *      for (;;) {
+ *              auto span = cursor.try_next();
+ *              if (!span)
+ *                      return fail(span.error().what());
+ *              if (span->empty())                                      // the end: no span has 0 records
+ *                      break;
+ *              ...
+ *      }
+ *
+ * Costs: the loop over a span is the loop that C compiles to; a span costs one stoup_next. Nothing is
+ * allocated but one word for each attachment, and what list() returns.
+ *
+ * Owners: client, cursor, lease and array can be moved, not copied. All but the client keep the attachment,
+ * so that they may outlive the client they came from. A series is a value; it is good as long as any of
+ * those is there. A span is good until the next call on its cursor, or as long as a lease on it.
+ *
+ * Threads: as in stoup.h: a client may be used by all threads, a cursor by one at a time, a lease may be
+ * destroyed by any.
+ *
+ * `stoup` is a class, not a namespace: C has the type `struct stoup` already, which is what the C calls
+ * point to; nothing is ever made of it. `using st = stoup;` shortens the names.
+ */
+#ifndef STOUP_HPP
+#define STOUP_HPP
+
+#if !defined(__cplusplus) || __cplusplus < 202002L
+#error "stoup.hpp needs C++20 (-std=c++20); stoup.h is for C and for older C++"
+#endif
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#include <version>
+#ifdef __cpp_lib_expected
+#include <expected>
+#endif
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "stoup.h"
+
+struct stoup {
+	stoup() = delete;
+	stoup(const stoup &) = delete;
+	stoup &operator=(const stoup &) = delete;
+	~stoup() = delete;
+
+	template <class T> class series;
+	template <class T> class lease;
+
+	/* ---- times ------------------------------------------------------------------------- */
+
+	/* A key: nanoseconds since 1970, UTC. std::chrono converts days, seconds and the like. */
+	using time = std::chrono::sys_time<std::chrono::nanoseconds>;
+
+	static constexpr time at(std::int64_t ns) noexcept
+	{
+		return time(std::chrono::nanoseconds(ns));
+	}
+
+	/* A text of a record, up to its NUL padding. */
+	template <std::size_t N> static constexpr std::string_view text(const char (&field)[N]) noexcept
+	{
+		std::size_t len = 0;
+
+		while (len < N && field[len] != '\0')
+			len++;
+		return std::string_view(field, len);
+	}
+
+	/* ---- errors ------------------------------------------------------------------------ */
+
+	/* What went wrong. `what` says what, where, and what mends it. */
+	class error : public std::exception {
+	public:
+		explicit error(const ::stoup_error &from) noexcept : detail_(from) {}
+		error(int errno_value, const char *text) noexcept : detail_()
+		{
+			::stoup_error_set(&detail_, -errno_value, "%s", text);
+		}
+
+		/* The errno, positive: ENOENT, ETIMEDOUT, ... as the calls of stoup.h list them. */
+		int code() const noexcept { return -detail_.code; }
+		const char *what() const noexcept override { return detail_.text; }
+		/* For comparisons with std::errc. */
+		std::error_code error_code() const noexcept
+		{
+			return std::error_code(code(), std::generic_category());
+		}
+
+	private:
+		::stoup_error detail_;
+	};
+
+	/* The figures of an attachment. (C++ finds the function of that name first.) */
+	using figures = struct ::stoup_stats;
+
+	/* A value, or the error that stands in its place: the part of std::expected<T, error> that one
+	 * needs, the same in every C++ from 20 on, so that files compiled by different ones may be linked.
+	 * Where the standard library has std::expected it converts to that. */
+	template <class T> class [[nodiscard]] expected {
+	public:
+		using value_type = T;
+		using error_type = stoup::error;
+
+		expected(T value) noexcept : good_(true) { std::construct_at(&value_, std::move(value)); }
+		expected(const stoup::error &error) noexcept : good_(false)
+		{
+			std::construct_at(&error_, error);
+		}
+		expected(expected &&other) noexcept : good_(other.good_)
+		{
+			if (good_)
+				std::construct_at(&value_, std::move(other.value_));
+			else
+				std::construct_at(&error_, other.error_);
+		}
+		expected(const expected &) = delete;
+		expected &operator=(const expected &) = delete;
+		~expected()
+		{
+			if (good_)
+				std::destroy_at(&value_);
+			else
+				std::destroy_at(&error_);
+		}
+
+		bool has_value() const noexcept { return good_; }
+		explicit operator bool() const noexcept { return good_; }
+		/* As of std::expected: of the one that is there. */
+		T &operator*() & noexcept { return value_; }
+		const T &operator*() const & noexcept { return value_; }
+		T &&operator*() && noexcept { return std::move(value_); }
+		T *operator->() noexcept { return &value_; }
+		const T *operator->() const noexcept { return &value_; }
+		const stoup::error &error() const noexcept { return error_; }
+#ifdef __cpp_exceptions
+		/* The value; throws the error where there is none. */
+		T value() &&
+		{
+			if (!good_) [[unlikely]]
+				throw error_;
+			return std::move(value_);
+		}
+#endif
+#ifdef __cpp_lib_expected
+		operator std::expected<T, stoup::error>() &&
+		{
+			if (good_)
+				return std::move(value_);
+			return std::unexpected(error_);
+		}
+#endif
+
+	private:
+		bool good_;
+		union {
+			T value_;
+			stoup::error error_;
+		};
+	};
+
+	/* The value of what has none. */
+	struct done {};
+
+	/* ---- layouts ----------------------------------------------------------------------- */
+
+	/* One field of a record: see STOUP_RECORD. */
+	struct field {
+		const char *name;
+		std::uint32_t off, type, cnt;
+	};
+
+	/* What a struct overlays: `schemas`, the names of built-in schemas, or `fields`, a list. The structs
+	 * of stoup_records.h are known below; STOUP_RECORD makes one for a struct of one's own. */
+	template <class T> struct record;
+
+	/* STOUP_TYPE_* of a member. Arrays are texts (char) or bytes (std::uint8_t, std::byte). */
+	template <class M> static constexpr std::uint32_t type_code() noexcept
+	{
+		using element = std::remove_cv_t<std::remove_extent_t<M>>;
+
+		static_assert(!std::is_array_v<element>, "fields are no arrays of arrays");
+		if constexpr (std::is_same_v<element, char>) {
+			return STOUP_TYPE_CHAR;
+		} else if constexpr (std::is_same_v<element, std::byte>) {
+			return STOUP_TYPE_BYTES;
+		} else if constexpr (std::is_array_v<M>) {
+			static_assert(std::is_same_v<element, std::uint8_t>,
+				"a field of several elements is text (char) or bytes (std::uint8_t)");
+			return STOUP_TYPE_BYTES;
+		} else if constexpr (std::is_enum_v<element>) {
+			return type_code<std::underlying_type_t<element>>();
+		} else if constexpr (std::is_floating_point_v<element>) {
+			static_assert(sizeof(element) == 4 || sizeof(element) == 8);
+			return sizeof(element) == 4 ? STOUP_TYPE_F32 : STOUP_TYPE_F64;
+		} else {
+			static_assert(std::is_integral_v<element> && sizeof(element) <= 8,
+				"a field is an integer, a float, a text or bytes");
+			return integer_code(sizeof(element), std::is_signed_v<element>);
+		}
+	}
+
+	template <class M> static constexpr field field_of(const char *name, std::size_t off) noexcept
+	{
+		return field{name, static_cast<std::uint32_t>(off), type_code<M>(),
+			static_cast<std::uint32_t>(std::is_array_v<M> ? std::extent_v<M> : 1)};
+	}
+
+	/* ---- series ------------------------------------------------------------------------ */
+
+	/* A series as stoup_series_find tells it. */
+	class series_info {
+	public:
+		explicit series_info(const ::stoup_series &raw) noexcept : raw_(raw) {}
+
+		std::string_view name() const noexcept { return raw_.name; }
+		const ::stoup_schema &schema() const noexcept { return *raw_.schema; }
+		std::uint64_t size() const noexcept { return raw_.record_cnt; }
+		bool empty() const noexcept { return raw_.record_cnt == 0; }
+		/* Keys of the first and the last record; 1970 where there is none. */
+		time first() const noexcept { return at(raw_.first_key); }
+		time last() const noexcept { return at(raw_.last_key); }
+		const ::stoup_series &raw() const noexcept { return raw_; }
+
+		/* The same with its records as T. EINVAL: T does not overlay them; the text says which
+		 * field differs, and how. */
+		template <class T> expected<series<T>> try_as() const noexcept
+		{
+			::stoup_error err;
+
+			if (require<T>(raw_, &err) < 0)
+				return error(err);
+			return series<T>(raw_);
+		}
+#ifdef __cpp_exceptions
+		template <class T> series<T> as() const { return try_as<T>().value(); }
+#endif
+
+	private:
+		::stoup_series raw_;
+	};
+
+	/* A series whose records are known to be objects of T. */
+	template <class T> class series : public series_info {
+		friend class series_info;
+		explicit series(const ::stoup_series &raw) noexcept : series_info(raw) {}
+	};
+
+	/* Which part of a series: keys in [from, to), either end open where it is left out:
+	 *      st.scan(es, {.from = std::chrono::sys_days(2024y / 3 / 1)})
+	 * The very time 1970-01-01T00:00:00Z cannot be an end of it: EINVAL. */
+	struct range {
+		std::optional<time> from{};
+		std::optional<time> to{};
+		std::uint32_t flags = 0; /* STOUP_DIRECT, STOUP_DIRECT_OR_POOL */
+	};
+
+	/* ---- the attachment, shared by client, cursors and leases ------------------------------ */
+
+	class attachment {
+	public:
+		attachment() noexcept = default;
+		attachment(const attachment &other) noexcept : at_(other.at_)
+		{
+			if (at_)
+				at_->owner_cnt.fetch_add(1, std::memory_order_relaxed);
+		}
+		attachment(attachment &&other) noexcept : at_(std::exchange(other.at_, nullptr)) {}
+		attachment &operator=(attachment other) noexcept
+		{
+			std::swap(at_, other.at_);
+			return *this;
+		}
+		/* The last owner detaches. */
+		~attachment()
+		{
+			if (at_ && at_->owner_cnt.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+				::stoup_detach(at_->handle);
+				delete at_;
+			}
+		}
+
+		::stoup *get() const noexcept { return at_ ? at_->handle : nullptr; }
+		/* Takes `handle`; false, and it is detached, where there is no memory. */
+		bool own(::stoup *handle) noexcept
+		{
+			at_ = new (std::nothrow) shared{handle, 1};
+			if (!at_)
+				::stoup_detach(handle);
+			return at_ != nullptr;
+		}
+
+	private:
+		struct shared {
+			::stoup *handle;
+			std::atomic<std::size_t> owner_cnt;
+		};
+		shared *at_ = nullptr;
+	};
+
+	/* ---- leases ------------------------------------------------------------------------ */
+
+	/* Keeps the records of one span where they are, until it is destroyed. */
+	template <class T> class lease {
+	public:
+		lease() noexcept = default;
+		lease(attachment home, const ::stoup_lease &raw, std::span<const T> records) noexcept
+			: home_(std::move(home)), raw_(raw), records_(records)
+		{
+		}
+		lease(lease &&other) noexcept
+			: home_(std::move(other.home_)), raw_(std::exchange(other.raw_, {})),
+			  records_(std::exchange(other.records_, {}))
+		{
+		}
+		lease &operator=(lease &&other) noexcept
+		{
+			if (this != &other) {
+				reset();
+				home_ = std::move(other.home_);
+				raw_ = std::exchange(other.raw_, {});
+				records_ = std::exchange(other.records_, {});
+			}
+			return *this;
+		}
+		~lease() { reset(); }
+
+		std::span<const T> records() const noexcept { return records_; }
+		explicit operator bool() const noexcept { return home_.get() != nullptr; }
+		/* Give it back now. */
+		void reset() noexcept
+		{
+			if (home_.get())
+				::stoup_release(&raw_);
+			records_ = {};
+			home_ = attachment();
+		}
+
+	private:
+		attachment home_;
+		::stoup_lease raw_{};
+		std::span<const T> records_;
+	};
+
+	/* All records of a range as one span, until it is destroyed: see stoup_array. */
+	template <class T> class array {
+	public:
+		array(attachment home, const struct ::stoup_array &raw) noexcept
+			: home_(std::move(home)), raw_(raw)
+		{
+		}
+		array(array &&other) noexcept
+			: home_(std::move(other.home_)), raw_(std::exchange(other.raw_, {}))
+		{
+		}
+		array &operator=(array &&other) noexcept
+		{
+			if (this != &other) {
+				reset();
+				home_ = std::move(other.home_);
+				raw_ = std::exchange(other.raw_, {});
+			}
+			return *this;
+		}
+		~array() { reset(); }
+
+		std::span<const T> records() const noexcept
+		{
+			return std::span<const T>(static_cast<const T *>(raw_.base), raw_.record_cnt);
+		}
+		/* In the volume's own file, not in the pool? */
+		bool direct() const noexcept { return raw_.direct != 0; }
+		void reset() noexcept
+		{
+			if (home_.get())
+				::stoup_array_release(&raw_);
+			raw_ = {};
+			home_ = attachment();
+		}
+
+	private:
+		attachment home_;
+		struct ::stoup_array raw_;
+	};
+
+	/* ---- cursors ----------------------------------------------------------------------- */
+
+	enum class way { forward, backward };
+
+	template <class T, way W> class record_view;
+	template <class T, way W> class record_reader;
+
+	/* A scan: an input range of spans. Backward, the spans come from the end of the range to its begin,
+	 * the records inside of each lie in memory as ever; records() is in order either way. */
+	template <class T, way W = way::forward> class cursor {
+	public:
+		cursor(attachment home, ::stoup_cursor *raw) noexcept : home_(std::move(home)), raw_(raw) {}
+		cursor(cursor &&other) noexcept
+			: home_(std::move(other.home_)), raw_(std::exchange(other.raw_, nullptr)),
+			  span_(std::exchange(other.span_, {}))
+		{
+		}
+		cursor &operator=(cursor &&other) noexcept
+		{
+			if (this != &other) {
+				::stoup_cursor_close(raw_);
+				home_ = std::move(other.home_);
+				raw_ = std::exchange(other.raw_, nullptr);
+				span_ = std::exchange(other.span_, {});
+			}
+			return *this;
+		}
+		~cursor() { ::stoup_cursor_close(raw_); }
+
+		/* The next span; an empty one is the end. After ETIMEDOUT, EBUSY and EPIPE call it again,
+		 * after EBADMSG and EIO skip. */
+		expected<std::span<const T>> try_next() noexcept
+		{
+			if (advance() < 0) [[unlikely]]
+				return error(*::stoup_cursor_error(raw_));
+			return records_here();
+		}
+
+		/* Step over the segment at which the scan failed: how many records are left out. */
+		expected<std::uint64_t> try_skip() noexcept
+		{
+			std::int64_t left_out = ::stoup_cursor_skip(raw_);
+
+			if (left_out < 0)
+				return error(static_cast<int>(-left_out), "the scan has not failed: nothing to skip");
+			return static_cast<std::uint64_t>(left_out);
+		}
+
+		/* Keep the records of the span that came last beyond the next call. */
+		expected<lease<T>> try_hold() const noexcept
+		{
+			::stoup_lease held;
+			int rc = ::stoup_hold(&span_, &held);
+
+			if (rc < 0)
+				return error(-rc, hold_text(rc));
+			return lease<T>(home_, held, records_here());
+		}
+
+		/* The span that came last, with the number of its first record (ordinal) and its keys. */
+		const ::stoup_span &raw() const noexcept { return span_; }
+		::stoup_cursor *get() const noexcept { return raw_; }
+
+#ifdef __cpp_exceptions
+		std::span<const T> next()
+		{
+			if (advance() < 0) [[unlikely]]
+				raise(raw_);
+			return records_here();
+		}
+		std::uint64_t skip() { return try_skip().value(); }
+		lease<T> hold() const { return try_hold().value(); }
+
+		/* Single pass: begin() fetches the next span. A cursor that is moved leaves its iterators
+		 * behind. After a throw the cursor is where it was: skip(), or begin() again. */
+		class iterator {
+		public:
+			using iterator_concept = std::input_iterator_tag;
+			using value_type = std::span<const T>;
+			using difference_type = std::ptrdiff_t;
+
+			iterator() noexcept = default;
+			explicit iterator(cursor &from) : from_(&from), now_(from.next()) {}
+			std::span<const T> operator*() const noexcept { return now_; }
+			iterator &operator++()
+			{
+				now_ = {};
+				now_ = from_->next();
+				return *this;
+			}
+			void operator++(int) { ++*this; }
+			friend bool operator==(const iterator &it, std::default_sentinel_t) noexcept
+			{
+				return it.now_.empty();
+			}
+
+		private:
+			cursor *from_ = nullptr;
+			std::span<const T> now_;
+		};
+		iterator begin() { return iterator(*this); }
+		std::default_sentinel_t end() const noexcept { return {}; }
+
+		/* The records one by one, over the borders of spans: an input range of const T &. Of a
+		 * cursor that has no name it takes the cursor along. */
+		record_view<T, W> records() & noexcept { return record_view<T, W>(*this); }
+		record_reader<T, W> records() && noexcept { return record_reader<T, W>(std::move(*this)); }
+#endif
+
+	private:
+		int advance() noexcept
+		{
+			int rc = ::stoup_next(raw_, &span_);
+
+			if (rc <= 0) [[unlikely]] { /* nothing to read, nothing to hold */
+				span_.base = nullptr;
+				span_.record_cnt = 0;
+				span_.client = nullptr;
+			}
+			return rc;
+		}
+#ifdef __cpp_exceptions
+		/* Out of the way, so that next() is small enough for the loop of its caller. */
+		[[noreturn, gnu::cold, gnu::noinline]] static void raise(const ::stoup_cursor *at)
+		{
+			throw error(*::stoup_cursor_error(at));
+		}
+#endif
+		std::span<const T> records_here() const noexcept
+		{
+			return std::span<const T>(static_cast<const T *>(span_.base), span_.record_cnt);
+		}
+
+		attachment home_;
+		::stoup_cursor *raw_;
+		::stoup_span span_{};
+	};
+
+#ifdef __cpp_exceptions
+	template <class T, way W> class record_iterator {
+	public:
+		using iterator_concept = std::input_iterator_tag;
+		using value_type = T;
+		using difference_type = std::ptrdiff_t;
+
+		record_iterator() noexcept = default;
+		explicit record_iterator(cursor<T, W> &from) : from_(&from) { fetch(); }
+		const T &operator*() const noexcept { return *at_; }
+		const T *operator->() const noexcept { return at_; }
+		record_iterator &operator++()
+		{
+			if (at_ != last_)
+				at_ += W == way::forward ? 1 : -1;
+			else
+				fetch();
+			return *this;
+		}
+		void operator++(int) { ++*this; }
+		friend bool operator==(const record_iterator &it, std::default_sentinel_t) noexcept
+		{
+			return !it.at_;
+		}
+
+	private:
+		void fetch()
+		{
+			at_ = last_ = nullptr;
+			std::span<const T> span = from_->next();
+
+			if (span.empty())
+				return;
+			at_ = W == way::forward ? &span.front() : &span.back();
+			last_ = W == way::forward ? &span.back() : &span.front();
+		}
+
+		cursor<T, W> *from_ = nullptr;
+		const T *at_ = nullptr, *last_ = nullptr;
+	};
+
+	/* The records of a cursor that stays where it is. */
+	template <class T, way W> class record_view {
+	public:
+		explicit record_view(cursor<T, W> &from) noexcept : from_(&from) {}
+		record_iterator<T, W> begin() const { return record_iterator<T, W>(*from_); }
+		std::default_sentinel_t end() const noexcept { return {}; }
+
+	private:
+		cursor<T, W> *from_;
+	};
+
+	/* The records of a cursor of its own. */
+	template <class T, way W> class record_reader {
+	public:
+		explicit record_reader(cursor<T, W> &&from) noexcept : from_(std::move(from)) {}
+		record_iterator<T, W> begin() { return record_iterator<T, W>(from_); }
+		std::default_sentinel_t end() const noexcept { return {}; }
+
+	private:
+		cursor<T, W> from_;
+	};
+#endif
+
+	/* ---- forks ------------------------------------------------------------------------- */
+
+	/* A fork whose child inherits cursors and leases:
+	 *
+	 *      auto forking = st.prepare_fork();
+	 *      pid_t pid = fork();
+	 *      if (pid == 0)
+	 *              forking.child();            // fails: touch no span from before, the handles say ECHILD
+	 *      else
+	 *              forking.parent(pid > 0);
+	 *
+	 * From prepare_fork on, other threads that use the client wait for child or parent. Destroyed without
+	 * either, it is as if the fork had failed. */
+	class forking {
+	public:
+		forking(attachment home, const ::stoup_fork &raw) noexcept
+			: home_(std::move(home)), raw_(raw), owner_(::getpid())
+		{
+		}
+		forking(forking &&other) noexcept
+			: home_(std::move(other.home_)), raw_(other.raw_), owner_(std::exchange(other.owner_, 0))
+		{
+		}
+		forking &operator=(forking &&) = delete;
+		~forking() { parent(false); }
+
+		void parent(bool forked) noexcept
+		{
+			if (owner_ == ::getpid())
+				::stoup_fork_parent(&raw_, forked);
+			owner_ = 0;
+		}
+		expected<done> try_child() noexcept
+		{
+			::stoup_error err;
+
+			if (owner_ == 0 || owner_ == ::getpid())
+				return error(EINVAL, "child: not called in a child of the process that prepared the fork");
+			owner_ = 0;
+			if (::stoup_fork_child(&raw_, &err) < 0)
+				return error(err);
+			return done();
+		}
+#ifdef __cpp_exceptions
+		void child() { try_child().value(); }
+#endif
+
+	private:
+		attachment home_;
+		::stoup_fork raw_;
+		pid_t owner_; /* that has yet to say how it went; 0 = nobody */
+	};
+
+	/* ---- the client -------------------------------------------------------------------- */
+
+	/* stoup_options with the defaults. */
+	struct options : ::stoup_options {
+		options() noexcept { ::stoup_options_init(this); }
+	};
+
+	/* A text with a NUL at its end, of either kind. */
+	struct zstring {
+		zstring(const char *from) noexcept : at(from) {}
+		zstring(const std::string &from) noexcept : at(from.c_str()) {}
+		const char *at;
+	};
+
+	class client {
+	public:
+		static expected<client> try_attach(zstring pool) noexcept
+		{
+			return attach_with(pool.at, nullptr);
+		}
+		static expected<client> try_attach(zstring pool, const ::stoup_options &opt) noexcept
+		{
+			return attach_with(pool.at, &opt);
+		}
+		client(client &&) noexcept = default;
+		client &operator=(client &&) noexcept = default;
+
+		expected<series_info> try_find(zstring name) const noexcept
+		{
+			::stoup_series found;
+			::stoup_error err;
+
+			if (::stoup_series_find(get(), name.at, &found, &err) < 0)
+				return error(err);
+			return series_info(found);
+		}
+		template <class T> expected<series<T>> try_find(zstring name) const noexcept
+		{
+			auto found = try_find(name);
+
+			if (!found)
+				return found.error();
+			return found->template try_as<T>();
+		}
+
+		/* How many series, and the idx-th by name. */
+		expected<std::uint64_t> try_series_cnt() const noexcept
+		{
+			std::int64_t cnt = ::stoup_series_cnt(get());
+
+			if (cnt < 0)
+				return error(static_cast<int>(-cnt), "the series cannot be counted");
+			return static_cast<std::uint64_t>(cnt);
+		}
+		expected<series_info> try_series_at(std::uint64_t idx) const noexcept
+		{
+			::stoup_series found;
+			int rc = ::stoup_series_at(get(), idx, &found);
+
+			if (rc < 0)
+				return error(-rc, "there is no series of that number");
+			return series_info(found);
+		}
+
+		template <class T>
+		expected<cursor<T>> try_scan(const series<T> &from, const range &part = whole()) const noexcept
+		{
+			return scan_with<T, way::forward>(from, part);
+		}
+		template <class T>
+		expected<cursor<T, way::backward>> try_scan_backward(
+			const series<T> &from, const range &part = whole()) const noexcept
+		{
+			return scan_with<T, way::backward>(from, part);
+		}
+
+		/* All of it as one array, where it lies in one piece; EFBIG where it does not. */
+		template <class T>
+		expected<array<T>> try_array_of(const series<T> &from, const range &part = whole()) const noexcept
+		{
+			struct ::stoup_array made;
+			::stoup_range keys;
+			::stoup_error err;
+
+			if (range_of(part, 0, &keys, &err) < 0 ||
+				::stoup_array(get(), &from.raw(), &keys, &made, &err) < 0)
+				return error(err);
+			return array<T>(home_, made);
+		}
+
+		/* Take the newest snapshot: was there news? */
+		expected<bool> try_refresh() noexcept
+		{
+			::stoup_error err;
+			int rc = ::stoup_refresh(get(), &err);
+
+			if (rc < 0)
+				return error(err);
+			return rc > 0;
+		}
+		/* Is the pool alive? */
+		expected<done> try_health() const noexcept
+		{
+			::stoup_error err;
+
+			if (::stoup_health(get(), &err) < 0)
+				return error(err);
+			return done();
+		}
+		expected<figures> try_stats() const noexcept
+		{
+			figures stats{};
+			int rc;
+
+			stats.struct_len = sizeof(stats);
+			rc = ::stoup_stats(get(), &stats);
+			if (rc < 0)
+				return error(-rc, "the attachment has no figures");
+			return stats;
+		}
+		expected<forking> try_prepare_fork() noexcept
+		{
+			::stoup_fork state;
+			::stoup_error err;
+
+			if (::stoup_fork_prepare(get(), &state, &err) < 0)
+				return error(err);
+			return forking(home_, state);
+		}
+
+		/* For the calls of stoup.h. */
+		::stoup *get() const noexcept { return home_.get(); }
+
+#ifdef __cpp_exceptions
+		explicit client(zstring pool) : client(try_attach(pool).value()) {}
+		client(zstring pool, const ::stoup_options &opt) : client(try_attach(pool, opt).value()) {}
+
+		series_info find(zstring name) const { return try_find(name).value(); }
+		template <class T> series<T> find(zstring name) const
+		{
+			return try_find<T>(name).value();
+		}
+		/* All series by name. */
+		std::vector<series_info> list() const
+		{
+			std::uint64_t cnt = try_series_cnt().value();
+			std::vector<series_info> all;
+
+			all.reserve(cnt);
+			for (std::uint64_t i = 0; i < cnt; i++)
+				all.push_back(try_series_at(i).value());
+			return all;
+		}
+		template <class T>
+		cursor<T> scan(const series<T> &from, const range &part = whole()) const
+		{
+			return try_scan(from, part).value();
+		}
+		template <class T>
+		cursor<T, way::backward> scan_backward(
+			const series<T> &from, const range &part = whole()) const
+		{
+			return try_scan_backward(from, part).value();
+		}
+		template <class T> array<T> array_of(const series<T> &from, const range &part = whole()) const
+		{
+			return try_array_of(from, part).value();
+		}
+		bool refresh() { return try_refresh().value(); }
+		void health() const { try_health().value(); }
+		figures stats() const { return try_stats().value(); }
+		forking prepare_fork() { return try_prepare_fork().value(); }
+#endif
+
+	private:
+		client() noexcept = default;
+
+		static expected<client> attach_with(const char *pool, const ::stoup_options *opt) noexcept
+		{
+			::stoup *handle;
+			::stoup_error err;
+			client made;
+
+			if (::stoup_attach(pool, opt, &handle, &err) < 0)
+				return error(err);
+			if (!made.home_.own(handle))
+				return error(ENOMEM, "no memory for the attachment");
+			return made;
+		}
+
+		template <class T, way W>
+		expected<cursor<T, W>> scan_with(const series<T> &from, const range &part) const noexcept
+		{
+			::stoup_range keys;
+			::stoup_cursor *made;
+			::stoup_error err;
+
+			if (range_of(part, W == way::backward ? STOUP_BACKWARD : 0, &keys, &err) < 0 ||
+				::stoup_scan(get(), &from.raw(), &keys, &made, &err) < 0)
+				return error(err);
+			return cursor<T, W>(home_, made);
+		}
+
+		attachment home_;
+	};
+
+	static std::string_view version() noexcept { return ::stoup_version(); }
+
+private:
+	static range whole() noexcept { return range(); }
+
+	static int range_of(const range &part, std::uint32_t direction, ::stoup_range *ret,
+		::stoup_error *err) noexcept
+	{
+		if ((part.from && *part.from == time()) || (part.to && *part.to == time()))
+			return ::stoup_error_set(err, -EINVAL,
+				"a range cannot begin or end at 1970-01-01T00:00:00Z itself: leave that end open, or "
+				"take the nanosecond beside it");
+		if (part.flags & STOUP_BACKWARD)
+			return ::stoup_error_set(
+				err, -EINVAL, "STOUP_BACKWARD is no flag of a range here: call scan_backward");
+		*ret = {};
+		ret->from_ns = part.from ? part.from->time_since_epoch().count() : 0;
+		ret->to_ns = part.to ? part.to->time_since_epoch().count() : 0;
+		ret->flags = part.flags | direction;
+		return 0;
+	}
+
+	static const char *hold_text(int rc) noexcept
+	{
+		switch (-rc) {
+		case EINVAL:
+			return "the bytes of the span are no longer held: hold it before the next call on its cursor";
+		case EDQUOT:
+			return "this process holds its share of the pool already: release a lease, or serve with a "
+			       "larger --lease-bytes";
+		case ECHILD:
+			return "the span belongs to the parent process: prepare the fork, or attach anew";
+		case ENOMEM:
+			return "no memory for a lease";
+		default:
+			return "the span cannot be held";
+		}
+	}
+
+	static constexpr std::uint32_t integer_code(std::size_t len, bool is_signed) noexcept
+	{
+		std::uint32_t code = len == 1 ? STOUP_TYPE_U8
+				   : len == 2 ? STOUP_TYPE_U16
+				   : len == 4 ? STOUP_TYPE_U32
+					      : STOUP_TYPE_U64;
+
+		return code + (is_signed ? STOUP_TYPE_I8 - STOUP_TYPE_U8 : 0);
+	}
+
+	/* Of the schemas that a struct overlays the one that the series has, or an error that names them. */
+	static int require_schema(const ::stoup_series &from, std::span<const char *const> names,
+		std::size_t record_len, ::stoup_error *err) noexcept
+	{
+		::stoup_error text{};
+
+		for (const char *name : names)
+			if (names.size() == 1 || std::strcmp(name, from.schema->name) == 0)
+				return ::stoup_schema_require(&from, name, record_len, err);
+		for (std::size_t i = names.size(); i-- > 1;) {
+			if (i + 1 == names.size())
+				::stoup_error_set(&text, -EINVAL, "%s", names[i]);
+			else
+				::stoup_error_prefix(&text, "%s", names[i]);
+		}
+		return ::stoup_error_set(err, -EINVAL, "%.120s has schema %s, not %s, nor: %.80s", from.name,
+			from.schema->name, names[0], text.text);
+	}
+
+	static int require_field(const ::stoup_series &from, std::size_t record_len, const field &wanted,
+		::stoup_error *err) noexcept
+	{
+		const ::stoup_require one{wanted.name, wanted.off, wanted.type};
+		int rc = ::stoup_schema_require_fields(&from, record_len, &one, 1, err);
+		const ::stoup_field *found;
+
+		if (rc < 0)
+			return rc;
+		found = ::stoup_schema_field(from.schema, wanted.name);
+		if (found->cnt != wanted.cnt)
+			return ::stoup_error_set(err, -EINVAL,
+				"%.100s: field %s has %u elements; the struct has %u", from.name, wanted.name,
+				static_cast<unsigned>(found->cnt), static_cast<unsigned>(wanted.cnt));
+		return 0;
+	}
+
+	template <class T> static int require(const ::stoup_series &from, ::stoup_error *err) noexcept
+	{
+		int rc = 0;
+
+		static_assert(std::is_trivially_copyable_v<T> && std::is_standard_layout_v<T>,
+			"a record is a plain struct of fields");
+		static_assert(requires { sizeof(record<T>); },
+			"say what the struct overlays: STOUP_RECORD(type, member, ...)");
+		if constexpr (requires { record<T>::schemas; }) {
+			rc = require_schema(from, record<T>::schemas, sizeof(T), err);
+		} else {
+			for (const field &wanted : record<T>::fields)
+				if (rc == 0)
+					rc = require_field(from, sizeof(T), wanted, err);
+		}
+		if (rc == 0 && alignof(T) > from.schema->align)
+			rc = ::stoup_error_set(err, -EINVAL,
+				"%.120s has records aligned to %u bytes, the struct needs %zu: ingest with a "
+				"schema that says align",
+				from.name, from.schema->align, alignof(T));
+		return rc;
+	}
+};
+
+#ifdef __cpp_exceptions
+template <class T, stoup::way W>
+inline constexpr bool std::ranges::enable_view<stoup::record_view<T, W>> = true;
+#endif
+
+/* ---- structs of one's own ---------------------------------------------------------------------- */
+
+/* Say what a struct overlays, once, outside of any namespace. Each member is a field of the same name:
+ *
+ *      struct quote { std::int64_t ts, bid, ask; };
+ *      STOUP_RECORD(quote, ts, bid, ask);
+ *
+ * A field whose name is no member's is given by STOUP_FIELD_AS in a list of one's own:
+ *
+ *      template <> struct stoup::record<quote> {
+ *              static constexpr stoup::field fields[] = {
+ *                      STOUP_FIELD(quote, ts), STOUP_FIELD_AS(quote, bid, "bid.px")};
+ *      };
+ *
+ * The struct has the length of a record, fields that are left out included. */
+#define STOUP_FIELD_AS(type, member, name)                                                         \
+	stoup::field_of<decltype(type::member)>(name, offsetof(type, member))
+#define STOUP_FIELD(type, member) STOUP_FIELD_AS(type, member, #member)
+#define STOUP_RECORD(type, ...)                                                                    \
+	template <> struct stoup::record<type> {                                                   \
+		static constexpr stoup::field fields[] = {                                         \
+			STOUP_DETAIL_EACH(STOUP_DETAIL_LIST(type, __VA_ARGS__))};                  \
+	}
+
+/* A list of any length: each round of EACH expands the tail that the one before left. */
+#define STOUP_DETAIL_EACH(...)                                                                     \
+	STOUP_DETAIL_4(STOUP_DETAIL_4(STOUP_DETAIL_4(STOUP_DETAIL_4(__VA_ARGS__))))
+#define STOUP_DETAIL_4(...)                                                                        \
+	STOUP_DETAIL_3(STOUP_DETAIL_3(STOUP_DETAIL_3(STOUP_DETAIL_3(__VA_ARGS__))))
+#define STOUP_DETAIL_3(...)                                                                        \
+	STOUP_DETAIL_2(STOUP_DETAIL_2(STOUP_DETAIL_2(STOUP_DETAIL_2(__VA_ARGS__))))
+#define STOUP_DETAIL_2(...)                                                                        \
+	STOUP_DETAIL_1(STOUP_DETAIL_1(STOUP_DETAIL_1(STOUP_DETAIL_1(__VA_ARGS__))))
+#define STOUP_DETAIL_1(...) __VA_ARGS__
+#define STOUP_DETAIL_NONE
+#define STOUP_DETAIL_LIST(type, member, ...)                                                       \
+	STOUP_FIELD(type, member)                                                                  \
+	__VA_OPT__(, STOUP_DETAIL_AGAIN STOUP_DETAIL_NONE()(type, __VA_ARGS__))
+#define STOUP_DETAIL_AGAIN() STOUP_DETAIL_LIST
+
+/* ---- the structs of stoup_records.h -------------------------------------------------------------- */
+
+#define STOUP_DETAIL_BUILTIN(type, ...)                                                            \
+	template <> struct stoup::record<::type> {                                                 \
+		static constexpr const char *schemas[] = {__VA_ARGS__};                            \
+	}
+STOUP_DETAIL_BUILTIN(stoup_mbo, "mbo");
+STOUP_DETAIL_BUILTIN(stoup_trade, "trades");
+STOUP_DETAIL_BUILTIN(stoup_mbp1, "mbp-1", "tbbo");
+STOUP_DETAIL_BUILTIN(stoup_mbp10, "mbp-10");
+STOUP_DETAIL_BUILTIN(stoup_bbo, "bbo-1s", "bbo-1m");
+STOUP_DETAIL_BUILTIN(stoup_cmbp1, "cmbp-1", "tcbbo");
+STOUP_DETAIL_BUILTIN(stoup_cbbo, "cbbo-1s", "cbbo-1m");
+STOUP_DETAIL_BUILTIN(stoup_ohlcv, "ohlcv-1s", "ohlcv-1m", "ohlcv-1h", "ohlcv-1d", "ohlcv-eod");
+STOUP_DETAIL_BUILTIN(stoup_status_msg, "status");
+STOUP_DETAIL_BUILTIN(stoup_imbalance, "imbalance");
+STOUP_DETAIL_BUILTIN(stoup_definition_v1, "definition-v1");
+STOUP_DETAIL_BUILTIN(stoup_definition_v2, "definition-v2");
+STOUP_DETAIL_BUILTIN(stoup_definition, "definition");
+STOUP_DETAIL_BUILTIN(stoup_statistics_v1, "statistics-v1");
+STOUP_DETAIL_BUILTIN(stoup_statistics, "statistics");
+STOUP_DETAIL_BUILTIN(stoup_error_msg_v1, "error-v1");
+STOUP_DETAIL_BUILTIN(stoup_error_msg, "error");
+STOUP_DETAIL_BUILTIN(stoup_symbol_mapping_msg_v1, "symbol-mapping-v1");
+STOUP_DETAIL_BUILTIN(stoup_symbol_mapping_msg, "symbol-mapping");
+STOUP_DETAIL_BUILTIN(stoup_system_msg_v1, "system-v1");
+STOUP_DETAIL_BUILTIN(stoup_system_msg, "system");
+STOUP_DETAIL_BUILTIN(stoup_event64, "event64");
+STOUP_DETAIL_BUILTIN(stoup_tick, "tick");
+STOUP_DETAIL_BUILTIN(stoup_bar, "bar");
+#undef STOUP_DETAIL_BUILTIN
+
+#endif
