@@ -49,8 +49,9 @@ static int too_long(const struct stoup_cursor *cur, struct stoup_error *err)
 
 	if (cur->direct)
 		return stoup_error_set(err, -EFBIG,
-			"'%.70s': %llu records (%llu KiB) lie in %u volume%s, in parts: no one array; ingest the "
-			"range anew in one volume (--codec none --replace), with records that fill pages",
+			"'%.60s': %llu records (%llu KiB) lie in %u volume%s, in parts: no one array; ingest the "
+			"range in one go (--codec none --replace, --volume above its size), with records that "
+			"fill pages",
 			cur->name, records, kib, extent.volume_cnt,
 			extent.volume_cnt == 1 ? "" : "s");
 	return stoup_error_set(err, -EFBIG,

@@ -78,7 +78,7 @@ int stoup_auto_name(
 	if (!S_ISDIR(st.st_mode))
 		return stoup_error_set(
 			err, -ENOTDIR, "%.150s is no store: it is not a directory", path);
-	snprintf(pool, pool_cap, "auto-%llx-%llx", (unsigned long long)st.st_dev,
+	snprintf(pool, pool_cap, STOUP_AUTO_POOL_FMT, (unsigned long long)st.st_dev,
 		(unsigned long long)st.st_ino);
 	return 0;
 }

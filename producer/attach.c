@@ -12,11 +12,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <linux/sockios.h>
 #include <unistd.h>
 #include "producer/chores.h"
@@ -280,6 +282,23 @@ static int monitor_answer(struct stoup_daemon *d, int fd, struct stoup_error *er
 	return 0;
 }
 
+/* Has the store of an automatic daemon left the path that we read it by? It was moved, or removed; then another
+ * directory may have its path, or its inode, and who comes by either means that one. */
+static int store_left(const struct stoup_daemon *d)
+{
+	char pool[STOUP_POOL_NAME_CAP];
+	struct stat st;
+
+	if (!d->opt.automatic || d->opt.store_cnt != 1 ||
+		strncmp(d->opt.pool, STOUP_AUTO_POOL_PREFIX, strlen(STOUP_AUTO_POOL_PREFIX)) != 0)
+		return 0;
+	if (stat(d->opt.store_path[0], &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR;
+	snprintf(pool, sizeof(pool), STOUP_AUTO_POOL_FMT, (unsigned long long)st.st_dev,
+		(unsigned long long)st.st_ino);
+	return strcmp(pool, d->opt.pool) != 0;
+}
+
 static void hello(struct stoup_daemon *d, uint32_t slot)
 {
 	struct stoup_pending *pending = &d->pending[slot];
@@ -303,8 +322,15 @@ static void hello(struct stoup_daemon *d, uint32_t slot)
 	rc = stoup_access_check(d, fd, &cred, monitor, &err);
 	if (rc == 0)
 		rc = hello_check(d, &msg, len, &err);
-	if (rc == 0 && !(msg.flags & (STOUP_HELLO_MONITOR | STOUP_HELLO_CHILD)))
-		stoup_rescan_fresh(d);
+	if (rc == 0 && !(msg.flags & (STOUP_HELLO_MONITOR | STOUP_HELLO_CHILD))) {
+		/* Without an answer: it starts the daemon of the store that it means, when we are gone. */
+		if (store_left(d)) {
+			stoup_daemon_end(d, "its store was moved, removed or replaced");
+			rc = -ECONNRESET;
+		} else {
+			stoup_rescan_fresh(d);
+		}
+	}
 	if (rc == 0 && monitor)
 		rc = monitor_answer(d, fd, &err);
 	else if (rc == 0 && (msg.flags & STOUP_HELLO_CHILD))

@@ -343,10 +343,8 @@ static int to_event64(const struct ingest *ingest, struct stoup_event64_build *b
 static int to_records(const struct ingest *ingest, struct stoup_import *import,
 	struct stoup_input *input, int format, struct stoup_error *err)
 {
-	int order = ingest->import.order_given ? ingest->import.order : -1;
-
 	if (format == FORMAT_NPY)
-		return stoup_ingest_npy(import, input, &ingest->csv, order, err);
+		return stoup_ingest_npy(import, input, &ingest->csv, err);
 	if (format == FORMAT_DBN)
 		return stoup_ingest_dbn(import, input, &ingest->dbn, err);
 	if (ingest->csv.series)

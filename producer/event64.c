@@ -16,8 +16,8 @@ static int step_back(const char *walk, int64_t now_ns, int64_t before_ns, struct
 	stoup_format_time(now_ns, now);
 	stoup_format_time(before_ns, before);
 	return stoup_error_set(err, -EILSEQ,
-		"%s steps back from %s to %s, and hftbacktest needs it in order: correct the array with its "
-		"correct_event_order; --order keep takes it as it is",
+		"%s steps back from %s to %s, and hftbacktest needs it in order: give files in the order of time, "
+		"correct an array with its correct_event_order; --order keep takes it as it is",
 		walk, before, now);
 }
 

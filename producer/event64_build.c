@@ -8,6 +8,7 @@
 #include <string.h>
 #include "producer/cmd.h"
 #include "producer/event64_build.h"
+#include "shm/format.h"
 
 #define NOTE_CAP   512
 #define WHERE_CAP  200
@@ -17,10 +18,12 @@ struct series {
 	char *name;
 	struct stoup_event64 *events;
 	uint64_t cnt, cap;
-	int64_t latency_ns;               /* the smallest: local_ts - exch_ts */
-	char where[WHERE_CAP];            /* of the event that has it, where it is negative */
-	char feed[STOUP_SCHEMA_NAME_CAP]; /* claimed; empty: not yet */
+	int64_t latency_ns;    /* the smallest: local_ts - exch_ts */
+	char where[WHERE_CAP]; /* of the event that has it, where it is negative */
+	struct stoup_event64_claims claims;
 	struct stoup_event64_side bids, asks;
+	int64_t book_exch_ns, book_local_ns; /* of the last change of a book that is told by them */
+	uint64_t moved_cnt;                  /* changes that were moved to these */
 };
 
 struct stoup_event64_build {
@@ -28,6 +31,8 @@ struct stoup_event64_build {
 	const struct stoup_event64_options *options;
 	struct series *series;
 	uint32_t series_cnt, series_cap;
+	const char *file; /* in hand, and how many came so far */
+	uint32_t file_no;
 };
 
 /* ---- life ------------------------------------------------------------------------------------- */
@@ -73,6 +78,7 @@ void stoup_event64_build_destroy(struct stoup_event64_build *build)
 	for (uint32_t i = 0; i < build->series_cnt; i++) {
 		free(build->series[i].name);
 		free(build->series[i].events);
+		stoup_event64_claims_fini(&build->series[i].claims);
 	}
 	free(build->series);
 	free(build);
@@ -131,13 +137,27 @@ static void where_text(const struct stoup_where *where, char dst[WHERE_CAP])
 		snprintf(dst, WHERE_CAP, "%.150s, offset %" PRIu64, where->file, where->file_off);
 }
 
+/* The clear that opens a session may be hours old, and its times may be of another clock: it happens with
+ * what follows. Is this what follows? */
+static int open_clear(struct series *series, const struct stoup_event64 *event)
+{
+	struct stoup_event64 *clear = series->events;
+
+	if (series->cnt != 1 || (clear->ev & 0xff) != STOUP_EV_CLEAR ||
+		clear->local_ts > event->local_ts || clear->exch_ts > event->exch_ts)
+		return 0;
+	clear->exch_ts = event->exch_ts;
+	clear->local_ts = event->local_ts;
+	return 1;
+}
+
 int stoup_event64_build_add(struct stoup_event64_build *build, uint32_t series_idx,
 	const struct stoup_event64 *event, const struct stoup_where *where, struct stoup_error *err)
 {
 	struct series *series = &build->series[series_idx];
 	char text[WHERE_CAP];
 	int64_t latency_ns;
-	int rc;
+	int rc, opens;
 
 	if (event->exch_ts <= 0 || event->local_ts <= 0) {
 		where_text(where, text);
@@ -152,42 +172,41 @@ int stoup_event64_build_add(struct stoup_event64_build *build, uint32_t series_i
 			return rc;
 	}
 	latency_ns = event->local_ts - event->exch_ts;
-	if (series->cnt == 0 || latency_ns < series->latency_ns) {
+	opens = open_clear(series, event);
+	if (series->cnt == 0 || opens || latency_ns < series->latency_ns) {
 		series->latency_ns = latency_ns;
 		if (latency_ns < 0)
 			where_text(where, series->where);
 	}
 	series->events[series->cnt++] = *event;
+	stoup_event64_claims_time(&series->claims, event->local_ts, opens);
 	return 0;
+}
+
+void stoup_event64_build_file(struct stoup_event64_build *build, const char *file)
+{
+	build->file = file;
+	build->file_no++;
 }
 
 int stoup_event64_build_claim(struct stoup_event64_build *build, uint32_t series_idx,
-	const char *feed, struct stoup_error *err)
+	const char *feed, uint32_t tells, struct stoup_error *err)
 {
 	struct series *series = &build->series[series_idx];
 
-	if (series->feed[0] && strcmp(series->feed, feed) != 0)
-		return stoup_error_set(err, -EINVAL,
-			"%.100s would be made of %s and of %s, which tell of the same trades: give files of one "
-			"kind",
-			series->name, series->feed, feed);
-	snprintf(series->feed, sizeof(series->feed), "%s", feed);
-	return 0;
+	return stoup_event64_claims_file(
+		&series->claims, series->name, build->file, build->file_no, feed, tells, err);
+}
+
+int stoup_event64_build_source(struct stoup_event64_build *build, uint32_t series_idx,
+	const char *source, struct stoup_error *err)
+{
+	struct series *series = &build->series[series_idx];
+
+	return stoup_event64_claims_source(&series->claims, series->name, source, err);
 }
 
 /* ---- times ------------------------------------------------------------------------------------ */
-
-/* The clear that opens a session may be hours old: it happens with what follows. */
-static void open_clear(struct series *series)
-{
-	struct stoup_event64 *events = series->events;
-
-	if (series->cnt < 2 || (events[0].ev & 0xff) != STOUP_EV_CLEAR ||
-		events[0].local_ts > events[1].local_ts || events[0].exch_ts > events[1].exch_ts)
-		return;
-	events[0].exch_ts = events[1].exch_ts;
-	events[0].local_ts = events[1].local_ts;
-}
 
 /* No event is known here before it happened. */
 static int shift(
@@ -343,12 +362,20 @@ static int series_finish(
 
 	if (series->cnt == 0)
 		return 0;
+	rc = stoup_event64_claims_check(&series->claims, series->name, err);
+	if (rc < 0)
+		return rc;
 	series_idx = stoup_import_series(
 		build->import, series->name, stoup_schema_by_name("event64"), err);
 	if (series_idx < 0)
 		return (int)series_idx;
 	out.series_idx = (uint32_t)series_idx;
-	open_clear(series);
+	if (series->moved_cnt > 0)
+		stoup_event64_note(build->options,
+			"%s: %" PRIu64
+			" changes of the book came with an earlier time than the one before: they were "
+			"moved to its time",
+			series->name, series->moved_cnt);
 	rc = shift(build, series, err);
 	if (rc == 0)
 		rc = is_sorted(series) ? put_sorted(&out, series, err)
@@ -379,6 +406,50 @@ static const struct stoup_event64_level *level_find(
 	return NULL;
 }
 
+static int side_changed(
+	const struct stoup_event64_side *before, const struct stoup_event64_side *now)
+{
+	if (before->cnt != now->cnt)
+		return 1;
+	for (uint32_t i = 0; i < now->cnt; i++) {
+		const struct stoup_event64_level *old = level_find(before, now->levels[i].px);
+
+		if (!old || old->qty != now->levels[i].qty)
+			return 1;
+	}
+	return 0;
+}
+
+int stoup_event64_book_times(struct stoup_event64_build *build, uint32_t series_idx,
+	struct stoup_event64 *event, const struct stoup_where *where, struct stoup_error *err)
+{
+	struct series *series = &build->series[series_idx];
+	int64_t back_ns = series->book_local_ns - event->local_ts;
+	char text[WHERE_CAP], now[STOUP_FORMAT_CAP], before[STOUP_FORMAT_CAP];
+
+	if (event->exch_ts <= 0 || event->local_ts <= 0)
+		return 0; /* refused when it is added */
+	if (back_ns > build->options->max_shift_ns) {
+		where_text(where, text);
+		stoup_format_time(event->local_ts, now);
+		stoup_format_time(series->book_local_ns, before);
+		return stoup_error_set(err, -EILSEQ,
+			"%.120s: the local time of a book steps back from %s to %s: give files in the order of "
+			"time, sort the rows, or say --max-shift",
+			text, before, now);
+	}
+	if (back_ns > 0 || event->exch_ts < series->book_exch_ns) {
+		series->moved_cnt++;
+		if (back_ns > 0)
+			event->local_ts = series->book_local_ns;
+		if (event->exch_ts < series->book_exch_ns)
+			event->exch_ts = series->book_exch_ns;
+	}
+	series->book_exch_ns = event->exch_ts;
+	series->book_local_ns = event->local_ts;
+	return 0;
+}
+
 int stoup_event64_side_add(struct stoup_event64_build *build, uint32_t series_idx,
 	const struct stoup_event64 *event, const struct stoup_event64_side *now,
 	const struct stoup_where *where, struct stoup_error *err)
@@ -389,6 +460,9 @@ int stoup_event64_side_add(struct stoup_event64_build *build, uint32_t series_id
 	struct stoup_event64 depth = *event;
 	int rc = 0;
 
+	if (!side_changed(before, now))
+		return 0;
+	rc = stoup_event64_book_times(build, series_idx, &depth, where, err);
 	for (uint32_t i = 0; i < before->cnt && rc == 0; i++) {
 		if (level_find(now, before->levels[i].px))
 			continue;

@@ -26,6 +26,7 @@
 #define STOUP_PRODUCER_EVENT64_BUILD_H
 
 #include "producer/event64.h"
+#include "producer/event64_claim.h"
 #include "producer/import.h"
 #include "producer/ingest_dbn.h"
 #include "producer/input.h"
@@ -62,13 +63,20 @@ int stoup_event64_build_add(struct stoup_event64_build *build, uint32_t series_i
 	const struct stoup_event64 *event, const struct stoup_where *where,
 	struct stoup_error *err);
 
-/* Say what a series is made of, as files are given: 0; -EINVAL with text where it was said otherwise, since
- * two kinds of files that tell of the same trades would count them twice. */
-int stoup_event64_build_claim(struct stoup_event64_build *build, uint32_t series_idx,
-	const char *feed, struct stoup_error *err);
+/* A file begins: what is said and added from here on is its own. */
+void stoup_event64_build_file(struct stoup_event64_build *build, const char *file);
 
-/* Put all series into the import. 0; -ERANGE where local times would move by more than max_shift_ns,
- * or what stoup_import_put gives. */
+/* Say which feed the file has for a series, and what it tells of (event64_claim.h), before its events are
+ * added: 0; -EINVAL with text where another one tells of the same, which would be there twice. */
+int stoup_event64_build_claim(struct stoup_event64_build *build, uint32_t series_idx,
+	const char *feed, uint32_t tells, struct stoup_error *err);
+
+/* Say, after that, which symbol or instrument it is: 0; -EINVAL with text where it was another one. */
+int stoup_event64_build_source(struct stoup_event64_build *build, uint32_t series_idx,
+	const char *source, struct stoup_error *err);
+
+/* Put all series into the import. 0; -EINVAL where files of one feed overlap in time; -ERANGE where local
+ * times would move by more than max_shift_ns; or what stoup_import_put gives. */
 int stoup_event64_build_finish(struct stoup_event64_build *build, struct stoup_error *err);
 
 /* Tell the user. */
@@ -87,9 +95,16 @@ struct stoup_event64_side {
 	uint32_t cnt;
 };
 
+/* A book that is told by what changed of it has one order, that of the feed: no change may come before the one
+ * in front of it, in either walk. So an event that would is moved to the time of that one, which is told at the
+ * end; but -EILSEQ with text where its local time is back by more than max_shift_ns, as in files that are
+ * given in the wrong order. For each event of such a book. */
+int stoup_event64_book_times(struct stoup_event64_build *build, uint32_t series_idx,
+	struct stoup_event64 *event, const struct stoup_where *where, struct stoup_error *err);
+
 /* Add what turns one side of a series' book into `now`: a level that is no longer shown goes (quantity 0),
- * then the new and the changed ones. `event` has kind, side flag and times. A book goes on from file to
- * file. */
+ * then the new and the changed ones. `event` has kind, side flag and times, which go through
+ * stoup_event64_book_times. A book goes on from file to file. */
 int stoup_event64_side_add(struct stoup_event64_build *build, uint32_t series_idx,
 	const struct stoup_event64 *event, const struct stoup_event64_side *now,
 	const struct stoup_where *where, struct stoup_error *err);

@@ -57,40 +57,45 @@ enum role {
 
 struct layout {
 	const char *name;
+	uint32_t tells;
 	/* By role: the names that the column has had. */
 	const char *columns[ROLE_CNT][3];
 };
 
 static const struct layout layouts[FEED_CNT] = {
-	[TARDIS_TRADES] = {"Tardis trades", {[EXCHANGE] = {"exchange"},
-						    [SYMBOL] = {"symbol"},
-						    [EXCH_TIME] = {"timestamp"},
-						    [LOCAL_TIME] = {"local_timestamp"},
-						    [SIDE] = {"side"},
-						    [PRICE] = {"price"},
-						    [QTY] = {"amount"}}},
-	[TARDIS_BOOK] = {"Tardis incremental_book_L2", {[EXCHANGE] = {"exchange"},
-							       [SYMBOL] = {"symbol"},
-							       [EXCH_TIME] = {"timestamp"},
-							       [LOCAL_TIME] = {"local_timestamp"},
-							       [SNAPSHOT] = {"is_snapshot"},
-							       [SIDE] = {"side"},
-							       [PRICE] = {"price"},
-							       [QTY] = {"amount"}}},
-	[BINANCE_TRADES] = {"Binance trades", {[EXCH_TIME] = {"time"},
-						      [MAKER] = {"is_buyer_maker", "isBuyerMaker"},
-						      [PRICE] = {"price"},
-						      [QTY] = {"qty"}}},
-	[BINANCE_AGG_TRADES] = {"Binance aggTrades",
+	[TARDIS_TRADES] = {"Tardis trades", STOUP_EVENT64_TRADES,
+		{[EXCHANGE] = {"exchange"},
+			[SYMBOL] = {"symbol"},
+			[EXCH_TIME] = {"timestamp"},
+			[LOCAL_TIME] = {"local_timestamp"},
+			[SIDE] = {"side"},
+			[PRICE] = {"price"},
+			[QTY] = {"amount"}}},
+	[TARDIS_BOOK] = {"Tardis incremental_book_L2", STOUP_EVENT64_BOOK,
+		{[EXCHANGE] = {"exchange"},
+			[SYMBOL] = {"symbol"},
+			[EXCH_TIME] = {"timestamp"},
+			[LOCAL_TIME] = {"local_timestamp"},
+			[SNAPSHOT] = {"is_snapshot"},
+			[SIDE] = {"side"},
+			[PRICE] = {"price"},
+			[QTY] = {"amount"}}},
+	[BINANCE_TRADES] = {"Binance trades", STOUP_EVENT64_TRADES,
+		{[EXCH_TIME] = {"time"},
+			[MAKER] = {"is_buyer_maker", "isBuyerMaker"},
+			[PRICE] = {"price"},
+			[QTY] = {"qty"}}},
+	[BINANCE_AGG_TRADES] = {"Binance aggTrades", STOUP_EVENT64_TRADES,
 		{[EXCH_TIME] = {"transact_time", "time", "timestamp"},
 			[MAKER] = {"is_buyer_maker", "isBuyerMaker", "was_the_buyer_the_maker"},
 			[PRICE] = {"price"},
 			[QTY] = {"quantity"}}},
-	[BINANCE_BOOK_TICKER] = {"Binance bookTicker", {[EXCH_TIME] = {"transaction_time"},
-							       [PRICE] = {"best_bid_price"},
-							       [QTY] = {"best_bid_qty"},
-							       [ASK_PRICE] = {"best_ask_price"},
-							       [ASK_QTY] = {"best_ask_qty"}}},
+	[BINANCE_BOOK_TICKER] = {"Binance bookTicker", STOUP_EVENT64_BOOK,
+		{[EXCH_TIME] = {"transaction_time"},
+			[PRICE] = {"best_bid_price"},
+			[QTY] = {"best_bid_qty"},
+			[ASK_PRICE] = {"best_ask_price"},
+			[ASK_QTY] = {"best_ask_qty"}}},
 };
 
 /* Levels of a snapshot of one side, until all are there. */
@@ -202,6 +207,65 @@ static int needs(const struct reader *r, struct stoup_error *err)
 	return 0;
 }
 
+/* A column that a header names twice could be either. */
+static int header_check(
+	const struct reader *r, const struct stoup_csv_row *row, struct stoup_error *err)
+{
+	for (int role = 0; role < ROLE_CNT; role++) {
+		uint32_t column = r->columns[role];
+
+		for (uint32_t i = 0; column != NO_COLUMN && i < row->field_cnt; i++)
+			if (i != column && row->fields[i].len == row->fields[column].len &&
+				memcmp(row->fields[i].text, row->fields[column].text,
+					row->fields[i].len) == 0)
+				return stoup_error_set(err, -EINVAL,
+					"%s: columns %u and %u are both named %.*s: which one counts? "
+					"rename the other",
+					r->file, (column < i ? column : i) + 1,
+					(column < i ? i : column) + 1, (int)row->fields[i].len,
+					row->fields[i].text);
+	}
+	return 0;
+}
+
+/* Of a row that is no header of a feed: the feed of which all columns but one are there, and that one. */
+static const char *nearest(const struct stoup_csv_row *row, enum feed *ret)
+{
+	for (int feed = 0; feed < FEED_CNT; feed++) {
+		const char *missing = NULL;
+		int missing_cnt = 0;
+
+		for (int role = 0; role < ROLE_CNT; role++) {
+			const char *const *names = layouts[feed].columns[role];
+
+			if (!names[0] || column_of(row, names) != NO_COLUMN)
+				continue;
+			missing = names[0];
+			missing_cnt++;
+		}
+		*ret = (enum feed)feed;
+		if (missing_cnt == 1)
+			return missing;
+	}
+	return NULL;
+}
+
+static int refuse_columns(
+	const struct reader *r, const struct stoup_csv_row *row, struct stoup_error *err)
+{
+	enum feed feed;
+	const char *missing = nearest(row, &feed);
+
+	if (missing)
+		return stoup_error_set(err, -ENOTSUP,
+			"%s: the columns of %s, but without %s: events need it", r->file,
+			layouts[feed].name, missing);
+	return stoup_error_set(err, -ENOTSUP,
+		"%s: not the columns of Tardis trades or incremental_book_L2, nor of Binance trades, "
+		"aggTrades or bookTicker: these become events",
+		r->file);
+}
+
 /* 1: the row is a header; 0: it is data. The book feed has all columns of the trade feed, and one more. */
 static int feed_find(struct reader *r, const struct stoup_csv_row *row, struct stoup_error *err)
 {
@@ -214,12 +278,11 @@ static int feed_find(struct reader *r, const struct stoup_csv_row *row, struct s
 		r->feed = order[i];
 	}
 	if (!header && positions(r, row) < 0)
-		return stoup_error_set(err, -ENOTSUP,
-			"%s: not the columns of Tardis trades or incremental_book_L2, nor of Binance trades, "
-			"aggTrades or bookTicker: these become events",
-			r->file);
+		return refuse_columns(r, row, err);
 	r->column_cnt = row->field_cnt;
-	rc = needs(r, err);
+	rc = header ? header_check(r, row, err) : 0;
+	if (rc == 0)
+		rc = needs(r, err);
 	return rc < 0 ? rc : header;
 }
 
@@ -229,12 +292,14 @@ static int time_get(const struct reader *r, const struct stoup_csv_row *row, enu
 	int64_t *ret, struct stoup_error *err)
 {
 	const struct stoup_csv_field *field = &row->fields[r->columns[role]];
-	const struct stoup_timestamp_format format = {
-		.kind = r->feed <= TARDIS_BOOK ? STOUP_TIMESTAMP_US : STOUP_TIMESTAMP_EPOCH};
+	/* Tardis writes us, Binance ms and us; a file that somebody converted may have others. */
+	static const struct stoup_timestamp_format format = {.kind = STOUP_TIMESTAMP_EPOCH};
 	const char *why = "";
 
 	if (stoup_timestamp_parse(&format, field->text, field->len, ret, &why) < 0)
-		return refuse(r, row, role, why, err);
+		return refuse(r, row, role,
+			"is no time: a number of ms, us or ns (or s) since 1970 is, from 1973 on",
+			err);
 	return 0;
 }
 
@@ -284,6 +349,20 @@ static int level_keep(struct levels *levels, const struct stoup_event64 *event)
 	return 0;
 }
 
+/* The level of a snapshot's side that is farthest from the other side. */
+static double farthest(const struct levels *levels)
+{
+	double px = levels->events[0].px;
+
+	for (size_t i = 1; i < levels->cnt; i++) {
+		double next = levels->events[i].px;
+
+		if (levels->events[0].ev & STOUP_EV_BUY ? next < px : next > px)
+			px = next;
+	}
+	return px;
+}
+
 /* A clear of one side down to the last of its levels, then the levels. */
 static int side_flush(struct reader *r, struct levels *levels, struct stoup_error *err)
 {
@@ -294,7 +373,7 @@ static int side_flush(struct reader *r, struct levels *levels, struct stoup_erro
 		return 0;
 	clear = levels->events[0];
 	clear.ev = STOUP_EV_CLEAR | (clear.ev & (STOUP_EV_BUY | STOUP_EV_SELL));
-	clear.px = levels->events[levels->cnt - 1].px;
+	clear.px = farthest(levels);
 	clear.qty = 0;
 	rc = stoup_event64_build_add(r->build, r->series_idx, &clear, &r->snapshot_where, err);
 	for (size_t i = 0; i < levels->cnt && rc == 0; i++)
@@ -354,7 +433,20 @@ static int series_enter(struct reader *r, const char *name, struct stoup_error *
 		return (int)idx;
 	r->series_idx = (uint32_t)idx;
 	snprintf(r->series, sizeof(r->series), "%s", name);
-	return 0;
+	return stoup_event64_build_claim(
+		r->build, r->series_idx, layouts[r->feed].name, layouts[r->feed].tells, err);
+}
+
+/* The one series that the user named: of one symbol, over all files. */
+static int series_named(struct reader *r, struct stoup_error *err)
+{
+	char source[2 * STOUP_SERIES_NAME_CAP];
+	int rc = series_enter(r, r->options->series, err);
+
+	if (rc < 0 || r->columns[SYMBOL] == NO_COLUMN)
+		return rc;
+	snprintf(source, sizeof(source), "%s/%s", r->exchange, r->symbol);
+	return stoup_event64_build_source(r->build, r->series_idx, source, err);
 }
 
 /* Is the row of the series that the row before was of? */
@@ -380,7 +472,7 @@ static int series_of(struct reader *r, const struct stoup_csv_row *row, struct s
 	if (rc < 0)
 		return rc;
 	if (r->columns[SYMBOL] == NO_COLUMN)
-		return series_enter(r, r->options->series, err);
+		return series_named(r, err);
 	symbol = &row->fields[r->columns[SYMBOL]];
 	exchange = &row->fields[r->columns[EXCHANGE]];
 	if (symbol->len == 0 || symbol->len >= sizeof(r->symbol) ||
@@ -395,7 +487,7 @@ static int series_of(struct reader *r, const struct stoup_csv_row *row, struct s
 	memcpy(r->exchange, exchange->text, exchange->len);
 	r->exchange[exchange->len] = 0;
 	if (r->options->series)
-		return series_enter(r, r->options->series, err);
+		return series_named(r, err);
 	if (series_name(r, name) < 0)
 		return refuse(r, row, EXCHANGE, "and the symbol make no name of a series", err);
 	return series_enter(r, name, err);
@@ -550,6 +642,7 @@ int stoup_event64_csv(struct stoup_event64_build *build, struct stoup_input *inp
 
 	if (rc < 0)
 		return rc;
+	stoup_event64_build_file(build, r.file);
 	rc = put_all(&r, csv, err);
 	if (rc < 0 && err && strncmp(err->text, "line ", 5) == 0)
 		stoup_error_prefix(err, "%s", r.file);

@@ -36,9 +36,11 @@ struct source {
 	uint32_t series_idx; /* of the build */
 	uint32_t level_cnt;
 	uint32_t instrument_id;
+	uint16_t publisher_id;
 	int is_met;
 	char name[STOUP_SERIES_NAME_CAP];
 	char schema[STOUP_SCHEMA_NAME_CAP];
+	const char *feed; /* the schema without ".ts_out" */
 };
 
 struct convert {
@@ -73,6 +75,7 @@ static int kind_of(const char *schema, struct source *source, struct stoup_error
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (strlen(kinds[i].name) != len || memcmp(kinds[i].name, schema, len) != 0)
 			continue;
+		source->feed = kinds[i].name;
 		source->kind = kinds[i].kind;
 		source->level_cnt = kinds[i].level_cnt;
 		return 0;
@@ -144,7 +147,10 @@ static int64_t sink_series(
 		source->series_idx = (uint32_t)idx;
 	}
 	if (rc == 0 && source->kind != KIND_SKIP)
-		rc = stoup_event64_build_claim(c->build, source->series_idx, schema->name, err);
+		rc = stoup_event64_build_claim(c->build, source->series_idx, source->feed,
+			source->kind == KIND_TRADE ? STOUP_EVENT64_TRADES
+						   : STOUP_EVENT64_TRADES | STOUP_EVENT64_BOOK,
+			err);
 	if (rc == 0 && source_add(c, source) < 0)
 		rc = stoup_error_set(err, -ENOMEM, "no memory for a series");
 	if (rc < 0) {
@@ -302,7 +308,13 @@ static int put_book(struct convert *c, struct source *source, const void *record
 	if (facts.action == 'R') {
 		stoup_event64_book_clear(c->build, source->series_idx);
 		facts.side = 'N';
-		rc = event_add(c, source, &facts, STOUP_EV_CLEAR, where, err);
+		rc = event_make(&facts, STOUP_EV_CLEAR, 0, where, &event, err);
+		if (rc == 0)
+			rc = stoup_event64_book_times(
+				c->build, source->series_idx, &event, where, err);
+		if (rc == 0)
+			rc = stoup_event64_build_add(
+				c->build, source->series_idx, &event, where, err);
 	}
 	if (rc < 0)
 		return rc;
@@ -321,21 +333,47 @@ static int put_book(struct convert *c, struct source *source, const void *record
 	return rc;
 }
 
-static int instrument_check(struct source *source, const void *record,
+/* Files of one --series tell of one instrument; without it the symbol tells them apart, whose number may be
+ * another one each day. */
+static int source_meet(struct convert *c, struct source *source,
+	const struct stoup_dbn_header *header, struct stoup_error *err)
+{
+	char text[32];
+
+	source->is_met = 1;
+	source->instrument_id = header->instrument_id;
+	source->publisher_id = header->publisher_id;
+	if (!c->options->series)
+		return 0;
+	snprintf(text, sizeof(text), "instrument %u", header->instrument_id);
+	return stoup_event64_build_source(c->build, source->series_idx, text, err);
+}
+
+static int instrument_check(struct convert *c, struct source *source, const void *record,
 	const struct stoup_where *where, struct stoup_error *err)
 {
 	struct stoup_dbn_header header;
 
 	memcpy(&header, record, sizeof(header));
-	if (source->is_met && header.instrument_id != source->instrument_id)
+	if (!source->is_met)
+		return source_meet(c, source, &header, err);
+	if (header.instrument_id != source->instrument_id)
 		return stoup_error_set(err, -EINVAL,
 			"%.150s, offset %llu: the series %.100s has records of instruments %u and %u, and a book "
 			"has one: %s",
 			where->file, (unsigned long long)where->file_off, source->name,
 			source->instrument_id, header.instrument_id,
-			"give a file of one, or leave --series out where its symbols tell them apart");
-	source->is_met = 1;
-	source->instrument_id = header.instrument_id;
+			c->options->series
+				? "give a file of one, or leave --series out where its symbols "
+				  "tell them apart"
+				: "give a file of one");
+	/* Trades of several venues are one tape, but their books are not one book. */
+	if (source->kind != KIND_TRADE && header.publisher_id != source->publisher_id)
+		return stoup_error_set(err, -EINVAL,
+			"%.150s, offset %llu: the series %.100s has books of publishers %u and %u, and a book is "
+			"of one venue: give a file of one",
+			where->file, (unsigned long long)where->file_off, source->name,
+			source->publisher_id, header.publisher_id);
 	return 0;
 }
 
@@ -352,7 +390,7 @@ static int sink_put(void *arg, uint32_t source_idx, int64_t key, const void *rec
 		c->skipped_cnt++;
 		return 0;
 	}
-	rc = instrument_check(source, record, where, err);
+	rc = instrument_check(c, source, record, where, err);
 	if (rc < 0)
 		return rc;
 	if (source->kind == KIND_MBO)
@@ -372,8 +410,10 @@ int stoup_event64_dbn(struct stoup_event64_build *build, struct stoup_input *inp
 		.allow_partial = options->allow_partial,
 		.note = options->note,
 		.note_arg = options->note_arg};
-	int rc = stoup_ingest_dbn_input(&sink, input, &dbn, err);
+	int rc;
 
+	stoup_event64_build_file(build, c.file);
+	rc = stoup_ingest_dbn_input(&sink, input, &dbn, err);
 	if (rc == 0 && c.skipped_cnt > 0)
 		stoup_event64_note(options,
 			"%s: %llu records that tell of no price (definitions, status...) were left out",

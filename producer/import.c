@@ -152,7 +152,14 @@ int64_t stoup_import_series(struct stoup_import *import, const char *name,
 {
 	int rc = name_check(name, err);
 
-	return rc < 0 ? rc : stoup_import_series_add(import, name, schema, err);
+	if (rc < 0)
+		return rc;
+	if (stoup_event64_is(schema) && import->options.order == STOUP_ORDER_SORT)
+		return stoup_error_set(err, -EINVAL,
+			"%.100s: events of hftbacktest have two orders, by exchange and by local time, so that "
+			"sorting by one breaks the other: leave --sort out",
+			name);
+	return stoup_import_series_add(import, name, schema, err);
 }
 
 /* ---- keys ------------------------------------------------------------------------------------ */
@@ -216,6 +223,21 @@ static int step_back_error(const struct stoup_import_series *series, int64_t key
 		"%s: %s is before %s of the record before it; --sort sorts, --order=keep keeps the "
 		"order (series %s)",
 		where_text(where, text), now, before, series->name);
+}
+
+/* The two orders of hftbacktest's events, over all files of the ingest. */
+static int events_check(struct stoup_import_series *series, const void *record,
+	const struct stoup_where *where, struct stoup_error *err)
+{
+	struct stoup_event64 event;
+	char text[WHERE_CAP];
+	int rc;
+
+	memcpy(&event, record, sizeof(event));
+	rc = stoup_event64_order_check(&series->events, &event, err);
+	if (rc < 0)
+		stoup_error_prefix(err, "%s", where_text(where, text));
+	return rc;
 }
 
 /* Check and note the key's place in the order. Returns the effective key, or a negative errno. */
@@ -295,6 +317,10 @@ int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t k
 	int64_t effective;
 	int rc = key_check(&schema->schema, key, record, where, err);
 
+	if (rc < 0)
+		return rc;
+	if (series->check_events)
+		rc = events_check(series, record, where, err);
 	if (rc < 0)
 		return rc;
 	effective = order_check(import, series, key, where, err);

@@ -37,8 +37,8 @@ struct stoup_import_options {
 	uint64_t volume_len; /* decoded bytes per volume; default 4 GiB */
 	uint64_t memory_len; /* budget of partition buffers, bytes; default 64 MiB */
 	int order;           /* STOUP_ORDER_* */
-	int order_given;     /* the user chose it; else series of event64 keep theirs (event64.h) */
-	int replace;         /* records of the new key range take the old ones' place */
+	int order_given; /* the user chose it: event64 (event64.h) is then kept unchecked with KEEP */
+	int replace;     /* records of the new key range take the old ones' place */
 	int quiet;
 	uint32_t threads; /* encoders; 0 = one per core */
 };
@@ -56,12 +56,13 @@ int stoup_import_begin(const struct stoup_import_options *options, struct stoup_
 	struct stoup_error *err);
 
 /* Open (or find) the series `name` of `schema` (copied). Returns its index (>= 0), or a negative
- * errno: -EINVAL for a name that is empty, too long, or has control bytes or empty parts. */
+ * errno: -EINVAL for a name that is empty, too long, or has control bytes or empty parts, and for event64
+ * (event64.h), which has two orders, with STOUP_ORDER_SORT. */
 int64_t stoup_import_series(struct stoup_import *import, const char *name,
 	const struct stoup_schema *schema, struct stoup_error *err);
 
 /* Put one record of schema->stride bytes with its key (> 0). -ERANGE for a key that is not positive
- * or undefined, -EILSEQ for one that steps back (order REFUSE), -ENOSPC, -EIO for the spill file.
+ * or undefined, -EILSEQ for one that steps back (order REFUSE), or an event64 out of its orders, -ENOSPC, -EIO for the spill file.
  */
 int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *record, const struct stoup_where *where, struct stoup_error *err);

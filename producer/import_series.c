@@ -185,11 +185,17 @@ int64_t stoup_import_series_lookup(
 	return (int64_t)*bucket_of(import, name, strlen(name), (uint32_t)schema_idx) - 1;
 }
 
+/* Events of hftbacktest have an order of their own, which no option changes. */
 static int keeps_order(const struct stoup_import *import, const struct stoup_schema *schema)
 {
-	if (!import->options.order_given && stoup_event64_is(schema))
-		return 1;
-	return import->options.order == STOUP_ORDER_KEEP;
+	return stoup_event64_is(schema) || import->options.order == STOUP_ORDER_KEEP;
+}
+
+/* Asked to keep what comes, nobody looks at it. */
+static int checks_events(const struct stoup_import *import, const struct stoup_schema *schema)
+{
+	return stoup_event64_is(schema) &&
+	       !(import->options.order_given && import->options.order == STOUP_ORDER_KEEP);
 }
 
 int64_t stoup_import_series_add(struct stoup_import *import, const char *name,
@@ -210,6 +216,7 @@ int64_t stoup_import_series_add(struct stoup_import *import, const char *name,
 	*series = (struct stoup_import_series){.name = strdup(name),
 		.schema_idx = (uint32_t)schema_idx,
 		.flags = keeps_order(import, schema) ? STOUP_VOL_SERIES_KEEP_ORDER : 0,
+		.check_events = checks_events(import, schema),
 		.overlap_key = INT64_MAX};
 	if (!series->name)
 		goto out_memory;

@@ -26,6 +26,7 @@
 #define STOUP_PRODUCER_IMPORT_STATE_H
 
 #include "producer/cmd.h"
+#include "producer/event64.h"
 #include "producer/import.h"
 #include "producer/progress.h"
 #include "producer/spill.h"
@@ -61,7 +62,9 @@ struct stoup_import_series {
 	uint64_t step_back_cnt;      /* order KEEP: records whose key is below the one before */
 	int64_t first_key, last_key; /* of the put ones: smallest and largest */
 	int64_t prev_key;            /* key field of the record put last */
-	int64_t overlap_key;         /* a put beyond this key overlaps the store */
+	int check_events;            /* event64: are both of its orders right? */
+	struct stoup_event64_order events;
+	int64_t overlap_key; /* a put beyond this key overlaps the store */
 	int64_t hull_first,
 		hull_last; /* replacing: all that this series will span; 0: not involved */
 	uint64_t price_cnt, size_cnt; /* put ones whose price, or size, is defined */

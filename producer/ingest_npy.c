@@ -37,8 +37,6 @@ struct reader {
 	int natural;       /* the made schema has another layout than the array */
 	uint8_t *rows, *record;
 	uint32_t series_idx;
-	int check_order;
-	struct stoup_event64_order order;
 };
 
 static const char *name_of(const struct reader *r)
@@ -378,16 +376,6 @@ static int put_row(struct reader *r, const uint8_t *row, uint64_t row_off, struc
 	if (rc < 0)
 		return rc;
 	memcpy(&key, record + r->schema->key_off, sizeof(key));
-	if (r->check_order) {
-		struct stoup_event64 event;
-
-		memcpy(&event, record, sizeof(event));
-		rc = stoup_event64_order_check(&r->order, &event, err);
-		if (rc < 0) {
-			stoup_error_prefix(err, "%s, offset %" PRIu64, name_of(r), row_off);
-			return rc;
-		}
-	}
 	return stoup_import_put(r->import, r->series_idx, key, record, &where, err);
 }
 
@@ -433,20 +421,7 @@ static int options_check(
 	return 0;
 }
 
-static int order_check(struct reader *r, int order, struct stoup_error *err)
-{
-	if (!stoup_event64_is(r->schema))
-		return 0;
-	if (order == STOUP_ORDER_SORT)
-		return stoup_error_set(err, -EINVAL,
-			"%s: events of hftbacktest have two orders, by exchange and by local time, so that "
-			"sorting by one breaks the other: leave --sort out",
-			name_of(r));
-	r->check_order = order != STOUP_ORDER_KEEP;
-	return 0;
-}
-
-static int ingest(struct reader *r, int order, struct stoup_error *err)
+static int ingest(struct reader *r, struct stoup_error *err)
 {
 	int64_t series_idx;
 	int rc = read_header(r, err);
@@ -455,8 +430,6 @@ static int ingest(struct reader *r, int order, struct stoup_error *err)
 		rc = choose_schema(r, err);
 	if (rc == 0)
 		rc = plan_moves(r, err);
-	if (rc == 0)
-		rc = order_check(r, order, err);
 	if (rc < 0)
 		return rc;
 	r->rows = aligned_alloc(RECORD_ALIGN, CHUNK_LEN);
@@ -472,7 +445,7 @@ static int ingest(struct reader *r, int order, struct stoup_error *err)
 }
 
 int stoup_ingest_npy(struct stoup_import *import, struct stoup_input *input,
-	const struct stoup_csv_options *options, int order, struct stoup_error *err)
+	const struct stoup_csv_options *options, struct stoup_error *err)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 	int rc;
@@ -485,7 +458,7 @@ int stoup_ingest_npy(struct stoup_import *import, struct stoup_input *input,
 	r->options = options;
 	rc = options_check(r, options, err);
 	if (rc == 0)
-		rc = ingest(r, order, err);
+		rc = ingest(r, err);
 	free(r->rows);
 	free(r->record);
 	stoup_schema_draft_destroy(r->draft);

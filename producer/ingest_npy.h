@@ -22,11 +22,9 @@
 #include "producer/input.h"
 
 /* Put the rows of an open input, which stays the caller's, into `import`. Of the options series, schema,
- * time and interval count; others are refused. `order`: what the user asked for, STOUP_ORDER_*, -1
- * nothing. 0; -EINVAL for options that do not fit the array, -ENOTSUP and -EBADMSG as stoup_npy_header,
- * -ENODATA for a file that ends before its last row, -EILSEQ for event64 in another order than
- * hftbacktest needs, or what input and import give. Texts name file and offset. */
+ * time and interval count; others are refused. 0; -EINVAL for options that do not fit the array, -ENOTSUP and -EBADMSG as stoup_npy_header,
+ * -ENODATA for a file that ends before its last row, or what input and import give. Texts name file and offset. */
 int stoup_ingest_npy(struct stoup_import *import, struct stoup_input *input,
-	const struct stoup_csv_options *options, int order, struct stoup_error *err);
+	const struct stoup_csv_options *options, struct stoup_error *err);
 
 #endif

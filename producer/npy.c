@@ -41,7 +41,10 @@ int stoup_npy_prelude(
 {
 	struct stoup_npy_prelude prelude;
 
-	if (len < STOUP_NPY_PRELUDE_LEN || !stoup_npy_is(bytes, len))
+	if (len < STOUP_NPY_PRELUDE_LEN && stoup_npy_is(bytes, len))
+		return stoup_error_set(err, -ENODATA,
+			"a .npy file of %zu bytes ends inside its header: it is cut short", len);
+	if (!stoup_npy_is(bytes, len))
 		return stoup_error_set(
 			err, -EBADMSG, "not a .npy file: it does not begin like one");
 	prelude.major = bytes[MAGIC_LEN];

@@ -40,7 +40,7 @@ struct stoup_npy_prelude {
 /* Does a file begin like one? */
 int stoup_npy_is(const uint8_t *bytes, size_t len);
 
-/* Read the first STOUP_NPY_PRELUDE_LEN bytes. 0; -EBADMSG for another kind of file or a longer header;
+/* Read the first STOUP_NPY_PRELUDE_LEN bytes. 0; -EBADMSG for another kind of file or a longer header; -ENODATA for fewer;
  * -EPROTONOSUPPORT for a version other than 1.0, 2.0 and 3.0. */
 int stoup_npy_prelude(
 	const uint8_t *bytes, size_t len, struct stoup_npy_prelude *ret, struct stoup_error *err);

@@ -128,6 +128,10 @@ int64_t stoup_wire_recv(
  * must not be the one who may not wait. */
 int64_t stoup_wire_recv_plain(int sock_fd, void *msg, size_t cap);
 
+/* Name of the pool of a store's automatic daemon: device and inode of the store's directory. */
+#define STOUP_AUTO_POOL_FMT    "auto-%llx-%llx"
+#define STOUP_AUTO_POOL_PREFIX "auto-"
+
 /* Directories where sockets and locks of the user live, most private first: "$XDG_RUNTIME_DIR/stoup"
  * (or /tmp/stoup-UID where that is unset), "/run/stoup". idx 0 or 1; -ENOENT past the end. */
 int stoup_runtime_dir(uint32_t idx, char *dst, size_t cap);

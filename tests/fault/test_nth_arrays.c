@@ -110,7 +110,7 @@ static int npy_ingest(struct stoup_import *import, struct stoup_input *input)
 	stoup_csv_options_init(&options);
 	options.series = "A/B/c";
 	options.time = "t";
-	return stoup_ingest_npy(import, input, &options, -1, &err);
+	return stoup_ingest_npy(import, input, &options, &err);
 }
 
 static int npy(void)

@@ -221,6 +221,25 @@ for found in arrays:
 t.equal(lib.stoup_detach(st), 0, "detached")
 daemon.stop()
 
+# In several volumes: the text says how many, and what it says mends it.
+ingest = [t.STOUP, "ingest", "--store", store, "--to", "event64", "--codec", "none", "--quiet", "--replace",
+          os.path.join(work, "in.dbn")]
+for more, parts in ((["--volume", "1M"], 5), (["--volume", "16M"], 1)):
+    t.run([*ingest, *more])
+    daemon, st = t.Daemon(store, "16M"), c.c_void_p()
+    must(lib.stoup_attach(daemon.pool.encode(), None, c.byref(st), c.byref(err)), err)
+    for symbol, ident in symbols.items():
+        expected = sum(of == ident for of, *_ in rows)
+        found = whole(st, f"XTST.TEST/{symbol}/event64")
+        if parts > 1:
+            t.equal(found[0], -27, "EFBIG")
+            t.true(f"{expected} records" in found[1] and "volumes, in parts" in found[1] and "--volume above" in found[1], found[1])
+        else:
+            t.equal((found.cnt, found.direct), (expected, 1), symbol)
+            t.equal(lib.stoup_array_release(c.byref(found)), 0, "released")
+    t.equal(lib.stoup_detach(st), 0, "detached")
+    daemon.stop()
+
 # Compressed: what one block holds, else the numbers, before a block is loaded.
 store, _ = t.make_store(20_000, SYMBOLS)
 daemon = t.Daemon(store, "16M")

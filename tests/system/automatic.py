@@ -38,6 +38,26 @@ t.until(lambda: not os.path.exists(f"/proc/{pid}"), "the automatic daemon ends b
 t.equal([n for n in os.listdir("/dev/shm") if "auto-" in n and f"stoup.{os.geteuid()}." in n
          and stat["pool"] in n], [], "names left")
 
+# A daemon serves the store that it was started for: when that was moved, and another one has its place, each path gives
+# its own records, whether the daemon has a consumer or lingers.
+for held in (False, True):
+    place = t.temp_dir()
+    first, first_totals = t.make_store(3_000, directory=place)
+    keeper = t.Worker(first + "/", name, "--wait")
+    keeper.wait_scanned()
+    if not held:
+        keeper.finish()
+    away = os.path.join(runtime, f"away{held}")
+    os.rename(first, away)
+    second, second_totals = t.make_store(5_000, directory=place)
+    t.equal(second, first, "the same path")
+    (found,) = t.Worker(away + "/", name).finish()
+    first_totals["AAA"].check(found, f"moved away, held {held}")
+    (found,) = t.Worker(second + "/", name).finish()
+    second_totals["AAA"].check(found, f"in its place, held {held}")
+    if held:
+        keeper.finish()
+
 # What keeps it from starting is told to the caller.
 nowhere = t.run([t.WORKER, os.path.join(runtime, "nowhere") + "/", name], expect=1)
 t.true("nowhere" in nowhere.stdout, nowhere.stdout)

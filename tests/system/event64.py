@@ -256,6 +256,81 @@ for arguments, word in ((["--sort", spot], "leave --sort out"), (["--map", "a=b"
     t.true(word in ingest(*arguments, expect=2), word)
 t.true("are for --to event64" in t.run([t.STOUP, "ingest", "--store", "x", "--max-shift", "1s", spot], 2).stderr, "alone")
 
+# ---- the clear that opens a series says nothing of its clocks --------------------------------------------------------
+late = [mbo("R", "N", UNDEFINED, 0, 0, at=0, event=T + 5 * 10**9), mbo("A", "B", P, 1, 1, at=10**10),
+        mbo("A", "B", P, 1, 2, at=10**10 + 5)]
+store, told = ingest(dbn("late.mbo.dbn", late))
+t.equal(told, "", "no local time is moved for a time that the clear does not keep")
+check(events(store, "XTST.TEST/AAA/event64"), [
+    (BOTH | CLEAR, T + 10**10 - 10, T + 10**10, math.nan, 0.0, 0, 128),
+    (BOTH | BUY | ADD, T + 10**10 - 10, T + 10**10, 1.0, 1.0, 1, 128),
+    (BOTH | BUY | ADD, T + 10**10 - 5, T + 10**10 + 5, 1.0, 1.0, 2, 128)], "opening clear")
+
+# ---- a file is of one unit, whichever ------------------------------------------------------------------------------
+for unit, ns in (("ms", 10**6), ("us", 1000), ("ns", 1)):
+    at = 1585699200245 * 10**6
+    store, _ = ingest(path_of("x.csv", head + f"d,X,{at // ns},{(at + 10**9) // ns},1,buy,1,2\n"))
+    check(events(store, "d/X/event64"), [(BOTH | BUY | TRADE, at, at + 10**9, 1.0, 2.0)], unit)
+
+# ---- columns by name, in any order; a snapshot whose levels are not sorted is cleared down to its farthest ------------
+text = "amount,price,side,is_snapshot,local_timestamp,timestamp,symbol,exchange\n" + "".join(
+    f"1,{price},{side},true,{S + 1},{S},X,d\n" for side, price in (("ask", 12), ("ask", 14), ("bid", 9), ("ask", 13),
+                                                                ("bid", 7), ("bid", 8)))
+found = events(ingest(path_of("x.csv", text))[0], "d/X/event64")
+t.equal([(row[0] & 0xF00000FF & ~BOTH, row[3]) for row in found],
+        [(BUY | CLEAR, 7.0), (BUY | SNAPSHOT, 9.0), (BUY | SNAPSHOT, 7.0), (BUY | SNAPSHOT, 8.0),
+         (SELL | CLEAR, 14.0), (SELL | SNAPSHOT, 12.0), (SELL | SNAPSHOT, 14.0), (SELL | SNAPSHOT, 13.0)], "snapshot")
+
+# ---- nothing is told twice -----------------------------------------------------------------------------------------------
+day = [path_of(f"day{k}.csv", head + "".join(f"d,X,{S + k * 10 + i},{S + k * 10 + i},1,buy,{k}{i},1\n" for i in range(3)))
+       for k in range(3)]
+other = path_of("other.csv", head + f"d,Y,{S + 100},{S + 100},1,buy,1,1\n")
+agg = path_of("agg.csv", f"1,100.5,0.1,1,2,{MS},True,True\n")
+binance = ["--series", "A/B/c", "--feed-latency", "1ms"]
+for arguments, words in (
+        ([day[0], day[0]], ("would be there twice", "day0.csv")),
+        ([day[0], day[2], path_of("part.csv", head + f"d,X,{S + 1},{S + 1},1,buy,1,1\n")], ("would be there twice", "part.csv")),
+        ([other, other], ("would be there twice",)),
+        (["--series", "A/B/c", day[0], other], ("d/X", "d/Y", "leave --series out")),
+        ([*binance, spot, agg], ("Binance trades and of Binance aggTrades", "the same trades")),
+        ([*binance, spot, day[0]], ("Binance trades and of Tardis trades",)),
+        (["--series", "A/B/c", dbn("x.dbn", [mbo("A", "B", P, 1)]), dbn("y.dbn", [mbo("A", "B", P, 1, at=9, ident=12)],
+                                                                    symbols={"B": 12})], ("instrument 11", "instrument 12")),
+        ([dbn("x.dbn", [mbo("A", "B", P, 1), mbo("A", "B", P, 1, at=1)[:2] + b"\x02\0" + mbo("A", "B", P, 1, at=1)[4:]])],
+         ("publishers 1 and 2", "of one venue")),
+        ([path_of("x.csv", head[:-1] + ",price\n" + f"d,X,{S},{S},1,buy,1,2,3\n")], ("columns 7 and 9", "price")),
+        ([path_of("x.csv", head.replace("local_timestamp,", "") + f"d,X,{S},1,buy,1,2\n")],
+         ("Tardis trades", "without local_timestamp"))):
+    text = ingest(*arguments, expect=1)
+    t.true(all(word in text for word in words), f"{words}: {text}")
+found = events(ingest(day[2], day[0], day[1])[0], "d/X/event64")
+t.equal([e[3] for e in found], [float(f"{k}{i}") for k in range(3) for i in range(3)], "days in any order")
+both = [path_of("a.csv", f"1,1.5,1,1,{MS},True,True\n"), path_of("b.csv", f"2,2.5,1,1,{MS},True,True\n3,3.5,1,1,{MS + 1},True,True\n")]
+t.equal([e[3] for e in events(ingest(*binance, *both)[0], "A/B/c")], [1.5, 2.5, 3.5], "files that touch")
+
+# ---- a book of changes keeps the order of its feed, in both walks -------------------------------------------------------
+ticker = "update_id,best_bid_price,best_bid_qty,best_ask_price,best_ask_qty,transaction_time,event_time\n"
+rows = [(100, 200, 0), (101, 200, 10), (102, 200, 4), (103, 200, 20)]
+store, told = ingest(*binance, path_of("x.csv", ticker + "".join(f"1,{b},1,{a},1,{MS + at},0\n" for b, a, at in rows)))
+t.true("1 changes of the book" in told, told)
+found = events(store, "A/B/c")
+for flag, when in ((EXCH, 1), (LOCAL, 2)):
+    book, last = {}, 0
+    for row in found:
+        if row[0] & flag and row[0] & BUY:
+            t.true(row[when] >= last, "in order")
+            last = row[when]
+            book[row[3]] = row[4]
+    t.equal({px for px, qty in book.items() if qty}, {103.0}, "one best bid")
+t.equal([row[1] for row in found if row[3] == 102.0][0], (MS + 10) * 10**6, "moved to the time of the one before")
+files = [path_of(f"{k}.csv", ticker + f"1,{100 + k},1,200,1,{MS + 10_000 * k},0\n") for k in range(2)]
+t.true("steps back from" in ingest(*binance, files[1], files[0], expect=1), "files in the wrong order")
+crossed = [trade("A", "B", 100 * P, 1, 100, [(100 * P, NO, 1, 0)], 1), trade("R", "N", NO, 0, 90, [(NO, NO, 0, 0)], 1),
+           trade("A", "B", 90 * P, 1, 110, [(90 * P, NO, 1, 0)], 1)]
+check(events(ingest("--max-shift", "1ms", dbn("r.mbp-1.dbn", crossed, schema=1))[0], "XTST.TEST/AAA/event64"), [
+    (BOTH | BUY | DEPTH, T + 90, T + 100, 100.0, 1.0), (BOTH | CLEAR, T + 90, T + 100, math.nan, 0.0),
+    (BOTH | BUY | DEPTH, T + 100, T + 110, 90.0, 1.0)], "a clear behind what it clears")
+
 # ---- several symbols of one file ------------------------------------------------------------------------------------
 rows = "".join(f"d,{'XY'[i % 2]},{S + i},{S + i},1,buy,{i},1\n" for i in range(10))
 store, _ = ingest(path_of("x.csv", head + rows))

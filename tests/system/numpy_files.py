@@ -121,6 +121,26 @@ store = ingest(npy(EVENT64, wrong, 2), "--series", "X/Y/event64", "--order", "ke
 same(export(store, "X/Y/event64"), npy(EVENT64, wrong, 2), "as it is, on request")
 t.true("leave --sort out" in ingest(npy(EVENT64, wrong, 2), "--series", "X/Y/e", "--sort", expect=1), "no sorting")
 
+# Also from file to file, and whatever the file: days in the wrong order, one given twice, a table.
+days = [path_of(f"day{k}.npy", npy(EVENT64, b"".join(event(i, exch=t.T0 + 100 * k + i, local=t.T0 + 100 * k + i + 5)
+                                                     for i in range(3)), 3)) for k in range(2)]
+fresh = os.path.join(WORK, "days")
+for files in ((days[1], days[0]), (days[0], days[0])):
+    text = t.run([t.STOUP, "ingest", "--store", fresh, "--series", "X/Y/e", "--quiet", *files], expect=1).stderr
+    t.true("steps back" in text and "day0.npy, offset" in text and "in the order of time" in text, text)
+    t.true(not os.path.exists(fresh), "nothing is stored")
+t.run([t.STOUP, "ingest", "--store", fresh, "--series", "X/Y/e", "--quiet", "--order", "refuse", *days])
+t.equal([row[1] for row in struct.iter_unpack("<Qqqddqqd", export(fresh, "X/Y/e")[-6 * 64:])],
+        [t.T0 + k * 100 + i for k in range(2) for i in range(3)], "both days")
+table = "ev,exch_ts,local_ts,px,qty,order_id,ival,fval\n" + "".join(
+    f"{BOTH | 2},{t.T0 + at},{t.T0 + at + 100},1,1,0,0,0\n" for at in (100, 50))
+for options, expect, word in (((), 1, "in.csv:3: exch_ts of events"), (("--order", "refuse"), 1, "in.csv:3: exch_ts"),
+                              (("--sort",), 1, "leave --sort out"), (("--order", "keep"), 0, "")):
+    text = ingest(table.encode(), "--schema", "event64", "--series", "X/Y/e", *options, name="in.csv", expect=expect)
+    t.true(word in text, text)
+store = ingest(npy(EVENT64, b"".join(woven), 4), "--series", "X/Y/event64", "--order", "refuse")
+same(export(store, "X/Y/event64"), npy(EVENT64, b"".join(woven), 4), "the default, said")
+
 # ---- arrays of one's own ---------------------------------------------------------------------------------------
 own = [("t", "<M8[ns]"), ("n", "<i4"), ("", "|V3"), ("ok", "|b1"), ("name", "|S4"), ("f", "<f4"), ("raw", "|V4"),
        ("u", "<u2"), ("", "|V10")]
@@ -192,6 +212,7 @@ for data, words in (
         (good[:-1], (f"ends at offset {len(good) - 1}", "1 bytes short")),
         (good + b"x", ("garbage behind the array", f"offset {len(good)}")),
         (good[:100], ("cut short",)),
+        (good[:8], ("of 8 bytes", "cut short")),
         (good.replace(b"\x93NUMPY\x01", b"\x93NUMPY\x04"), ("version 4.0",)),
         (good.replace(b"'shape'", b"'shapE'"), ("'descr', 'fortran_order' and 'shape'",)),
         (good.replace(b"False", b"Maybe"), ("True or False",))):
