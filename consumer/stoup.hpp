@@ -295,14 +295,27 @@ struct stoup {
 	/* An end of a range: a time, or none. A time of a coarser clock that nanoseconds do not reach (before
 	 * 1677-09-21, after 2262-04-11) is the first or the last that they do: conversions of std::chrono
 	 * would wrap to some time between. */
-	struct bound : std::optional<time> {
+	class bound {
+	public:
 		constexpr bound() noexcept = default;
 		constexpr bound(std::nullopt_t) noexcept {}
-		constexpr bound(const std::optional<time> &from) noexcept : std::optional<time>(from) {}
+		constexpr bound(const std::optional<time> &from) noexcept : at_(from) {}
 		template <class D>
 			requires std::is_convertible_v<std::chrono::sys_time<D>, time>
-		constexpr bound(std::chrono::sys_time<D> from) noexcept : std::optional<time>(fit(from))
+		constexpr bound(std::chrono::sys_time<D> from) noexcept : at_(fit(from))
 		{
+		}
+
+		/* As of std::optional. */
+		constexpr bool has_value() const noexcept { return at_.has_value(); }
+		constexpr explicit operator bool() const noexcept { return at_.has_value(); }
+		constexpr const time &operator*() const noexcept { return *at_; }
+		constexpr const time *operator->() const noexcept { return &*at_; }
+		constexpr void reset() noexcept { at_.reset(); }
+		constexpr operator const std::optional<time> &() const noexcept { return at_; }
+		friend constexpr bool operator==(const bound &a, const bound &b) noexcept
+		{
+			return a.at_ == b.at_;
 		}
 
 	private:
@@ -316,6 +329,8 @@ struct stoup {
 			}
 			return from;
 		}
+
+		std::optional<time> at_{};
 	};
 
 	/* Which part of a series: keys in [from, to), either end open where it is left out:

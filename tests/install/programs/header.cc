@@ -233,6 +233,9 @@ static_assert(*stoup::bound(std::chrono::sys_seconds(-9223372037s)) == stoup::ti
 static_assert(*stoup::bound(std::chrono::sys_seconds(-9223372036s)) == stoup::at(-9223372036000000000));
 static_assert(*stoup::bound(stoup::time::max()) == stoup::time::max() && !stoup::bound() && !stoup::bound(std::nullopt));
 static_assert(*stoup::bound(std::optional(stoup::at(5))) == stoup::at(5));
+static_assert(stoup::bound(stoup::at(5)) == stoup::bound(std::optional(stoup::at(5))) && stoup::bound() == stoup::bound());
+static_assert(stoup::bound(stoup::at(5)) != stoup::bound(stoup::at(6)) && stoup::bound(stoup::at(5))->time_since_epoch().count() == 5);
+static_assert(stoup::bound(stoup::at(5)) == stoup::at(5) && stoup::bound(stoup::at(5)) != std::nullopt);
 static_assert(!std::is_constructible_v<stoup::bound, std::chrono::sys_time<std::chrono::duration<double>>>);
 
 static void check_ranges(stoup::client &st, const std::vector<stoup_mbo> &all)
