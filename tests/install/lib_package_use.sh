@@ -8,7 +8,7 @@
 # `expected`, what the sums must print. With apt their dependencies come from the archive.
 set -euo pipefail
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
-unset PKG_CONFIG_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH STOUPD XDG_RUNTIME_DIR PYTHONPATH PYTHONDONTWRITEBYTECODE
+unset PKG_CONFIG_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH STOUPD XDG_RUNTIME_DIR PYTHONPATH PYTHONDONTWRITEBYTECODE TMPDIR
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 dir=$1
