@@ -96,8 +96,11 @@ int stoup_arrow_stream(struct stoup_cursor *cur, uint32_t flags, struct ArrowArr
 	struct stoup_error *err)
 {
 	struct stream *stream;
-	int rc = stoup_arrow_check(cur->schema, flags, err);
+	int rc;
 
+	if (!cur)
+		return stoup_error_set(err, -EINVAL, "%s", stoup_cursor_error(cur)->text);
+	rc = stoup_arrow_check(cur->schema, flags, err);
 	if (rc < 0)
 		return rc;
 	if (cur->step < 0)

@@ -296,15 +296,18 @@ int64_t stoup_use_cnt(struct stoup *st)
 	int64_t cnt;
 
 	if (!stoup_client_own(st))
-		return -ECHILD;
+		return stoup_client_refused(st, NULL);
 	pthread_mutex_lock(&st->mutex);
 	cnt = (int64_t)st->cursor_cnt + st->hold_cnt;
 	pthread_mutex_unlock(&st->mutex);
 	return cnt;
 }
 
-int stoup_client_inherited(struct stoup_error *err)
+int stoup_client_refused(const struct stoup *st, struct stoup_error *err)
 {
+	if (!st)
+		return stoup_error_set(err, -EINVAL,
+			"no attachment was given: NULL, or an object that was moved from");
 	return stoup_error_set(err, -ECHILD,
 		"this attachment belongs to the parent process: after fork, call stoup_attach in "
 		"the child, or prepare the fork with stoup_fork_prepare");
@@ -341,12 +344,12 @@ static void stats_add(struct stoup_session *ses, struct stoup_stats *stats)
 int stoup_stats(struct stoup *st, struct stoup_stats *ret)
 {
 	struct stoup_stats stats;
-	size_t len = ret->struct_len;
+	size_t len = ret ? ret->struct_len : 0;
 
 	if (len < STATS_FIRST_LEN || len > STRUCT_LEN_CAP)
 		return -EINVAL;
 	if (!stoup_client_own(st))
-		return -ECHILD;
+		return stoup_client_refused(st, NULL);
 	pthread_mutex_lock(&st->mutex);
 	stats = st->past;
 	for (struct stoup_session *ses = st->sessions; ses; ses = ses->next)

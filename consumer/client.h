@@ -216,10 +216,10 @@ static inline uint64_t stoup_session_timeout(const struct stoup_session *ses)
 	return ses->timeout_ns ? ses->timeout_ns : ses->client->opt.timeout_ns;
 }
 
-/* Is this the process that attached? No system call. */
+/* Is this the process that attached? No system call. NULL is nobody's. */
 static inline int stoup_client_own(const struct stoup *st)
 {
-	uint32_t v = atomic_load_explicit(st->own, memory_order_relaxed);
+	uint32_t v = st ? atomic_load_explicit(st->own, memory_order_relaxed) : 0;
 
 	/* 2: the kernel could not mark the page, so the pid decides. */
 	return v == 1 || (v == 2 && getpid() == st->pid);
@@ -250,8 +250,8 @@ void stoup_client_destroy(struct stoup *st);
 /* Say again that this is the process that attached: after a fork. */
 void stoup_client_mark(struct stoup *st);
 
-/* -ECHILD with text: the handle of a parent process. */
-int stoup_client_inherited(struct stoup_error *err);
+/* Of a handle that is not this process's own: -ECHILD, it is a parent's; -EINVAL, it is NULL. With text. */
+int stoup_client_refused(const struct stoup *st, struct stoup_error *err);
 
 /* -errno with text about `what`; that of EMFILE names the limit. */
 int stoup_client_errno(struct stoup_error *err, const char *what);

@@ -343,6 +343,23 @@ int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_seg
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
+static void explain_no_cursor(const struct stoup_cursor *cur, int rc, struct stoup_error *err)
+{
+	const char *pool = cur->ses->pool;
+
+	if (rc == -ENOENT)
+		stoup_error_set(err, rc,
+			"this series is not of pool '%s', or no longer: find it through the attachment "
+			"that scans it",
+			pool);
+	else if (rc == -ENOTSUP)
+		stoup_error_set(err, rc,
+			"%.120s holds messages: a scan of fixed-length records cannot read it",
+			cur->name);
+	else
+		stoup_error_set(err, rc, "no memory for a cursor of '%s'", pool);
+}
+
 /* A cursor over the parts that the newest snapshot has. */
 static int cursor_make(struct stoup *st, const struct stoup_series *series,
 	struct stoup_cursor **ret, struct stoup_error *err)
@@ -358,6 +375,12 @@ static int cursor_make(struct stoup *st, const struct stoup_series *series,
 	cur->grip.cell_idx = STOUP_CELL_NONE;
 	cur->look_in = cur->look_every = 1;
 	rc = stoup_registry_entry(st, series->id, &cur->name, &cur->schema);
+	/* Another attachment gives the same numbers to other series, and that one may be gone: compare the
+	 * pointers, do not follow them. */
+	if (rc == 0 && (cur->name != series->name || cur->schema != series->schema))
+		rc = -ENOENT;
+	if (rc == 0 && (cur->schema->flags & STOUP_SCHEMA_VARIABLE))
+		rc = -ENOTSUP;
 	if (rc == 0)
 		rc = stoup_series_parts(
 			cur->snap, cur->name, cur->schema, &cur->parts, &cur->part_cnt);
@@ -369,10 +392,7 @@ static int cursor_make(struct stoup *st, const struct stoup_series *series,
 		return 0;
 	}
 	rc = rc == -ENOTUNIQ ? -ENOENT : rc;
-	stoup_error_set(err, rc,
-		rc == -ENOENT ? "this series is not of pool '%s', or no longer"
-			      : "no memory for a cursor of '%s'",
-		cur->ses->pool);
+	explain_no_cursor(cur, rc, err);
 	stoup_snapshot_release(cur->snap);
 	stoup_session_release(cur->ses);
 	free(cur->parts);
@@ -413,7 +433,9 @@ int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct
 	int rc;
 
 	if (!stoup_client_own(st))
-		return stoup_client_inherited(err);
+		return stoup_client_refused(st, err);
+	if (!series)
+		return stoup_error_set(err, -EINVAL, "no series was given");
 	if (flags & ~RANGE_FLAGS)
 		return stoup_error_set(err, -EINVAL,
 			"range.flags %#x are unknown: set the whole struct, unused members to 0",
@@ -422,10 +444,6 @@ int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct
 		return stoup_error_set(err, -EINVAL,
 			"the range ends at %lld, before it begins at %lld", (long long)to_ns,
 			(long long)from_ns);
-	if (series->schema->flags & STOUP_SCHEMA_VARIABLE)
-		return stoup_error_set(err, -ENOTSUP,
-			"%.120s holds messages: a scan of fixed-length records cannot read it",
-			series->name);
 	rc = cursor_make(st, series, &cur, err);
 	if (rc < 0)
 		return rc;
@@ -548,9 +566,11 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 	uint64_t deadline_ns = 0;
 	int rc;
 
+	if (!cur)
+		return -EINVAL;
 	if (!stoup_client_own(cur->st)) {
 		cur->error.text[0] = 0;
-		return stoup_client_inherited(&cur->error);
+		return stoup_client_refused(cur->st, &cur->error);
 	}
 	if (cur->failed)
 		return cur->error.code;
@@ -583,6 +603,8 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 	uint64_t begin, end;
 	int64_t cnt;
 
+	if (!cur)
+		return -EINVAL;
 	if (!stoup_client_own(cur->st))
 		return -ECHILD;
 	if (cur->error.code == 0 || cur->failed || cur->resuming)
@@ -616,7 +638,10 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 
 const struct stoup_error *stoup_cursor_error(const struct stoup_cursor *cur)
 {
-	return &cur->error;
+	static const struct stoup_error nobody = {
+		-EINVAL, "no cursor was given: NULL, or an object that was moved from"};
+
+	return cur ? &cur->error : &nobody;
 }
 
 void stoup_cursor_close(struct stoup_cursor *cur)

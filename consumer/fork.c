@@ -112,7 +112,7 @@ int stoup_fork_prepare(struct stoup *st, struct stoup_fork *ret, struct stoup_er
 	if (!st || !ret)
 		return stoup_error_set(err, -EINVAL, "no attachment was given");
 	if (!stoup_client_own(st))
-		return stoup_client_inherited(err);
+		return stoup_client_refused(st, err);
 	if (err)
 		err->code = 0; /* stoup_renew_locked asks whether there is a text already */
 	pthread_mutex_lock(&st->question);

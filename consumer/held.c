@@ -48,10 +48,12 @@ int64_t stoup_next_held(
 	size_t i = 0;
 	int rc = 1;
 
+	if (!cur)
+		return -EINVAL;
 	if (cnt == 0)
 		return stoup_error_set(&cur->error, -EINVAL, "no room for a span");
 	if (!stoup_client_own(cur->st))
-		return stoup_client_inherited(&cur->error);
+		return stoup_client_refused(cur->st, &cur->error);
 	if (bytes == 0)
 		bytes = cur->ses->lease_bytes_cap / 8;
 	for (; i < cnt && (i == 0 || held < bytes) && rc > 0; i += rc > 0) {

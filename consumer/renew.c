@@ -158,7 +158,7 @@ int stoup_refresh(struct stoup *st, struct stoup_error *err)
 	int rc;
 
 	if (!stoup_client_own(st))
-		return stoup_client_inherited(err);
+		return stoup_client_refused(st, err);
 	if (err)
 		err->code = 0; /* stoup_renew_locked asks whether there is a text already */
 	pthread_mutex_lock(&st->question);

@@ -12,6 +12,25 @@
 #include <string.h>
 #include "consumer/stoup.h"
 
+/* As schema files and --columns write them. */
+static const char *type_name(uint32_t type)
+{
+	static const char *const names[] = {[STOUP_TYPE_U8] = "u8",
+		[STOUP_TYPE_I8] = "i8",
+		[STOUP_TYPE_U16] = "u16",
+		[STOUP_TYPE_I16] = "i16",
+		[STOUP_TYPE_U32] = "u32",
+		[STOUP_TYPE_I32] = "i32",
+		[STOUP_TYPE_U64] = "u64",
+		[STOUP_TYPE_I64] = "i64",
+		[STOUP_TYPE_F32] = "f32",
+		[STOUP_TYPE_F64] = "f64",
+		[STOUP_TYPE_CHAR] = "char",
+		[STOUP_TYPE_BYTES] = "bytes"};
+
+	return type >= STOUP_TYPE_U8 && type <= STOUP_TYPE_LAST ? names[type] : "an unknown type";
+}
+
 static int require_len(
 	const struct stoup_series *series, size_t record_len, struct stoup_error *err)
 {
@@ -45,10 +64,9 @@ static int explain_difference(const struct stoup_series *series, const struct st
 				series->name, w->name, wanted->name);
 		if (f->off != w->off || f->type != w->type || f->cnt != w->cnt)
 			return stoup_error_set(err, -EINVAL,
-				"%.100s: field %s has offset %u, type %u, count %u; %s wants %u, "
-				"%u, %u",
-				series->name, w->name, f->off, f->type, f->cnt, wanted->name,
-				w->off, w->type, w->cnt);
+				"%.100s: field %s is %s[%u] at offset %u; %s wants %s[%u] at %u",
+				series->name, w->name, type_name(f->type), f->cnt, f->off,
+				wanted->name, type_name(w->type), w->cnt, w->off);
 		if (f->exp10 != w->exp10)
 			return stoup_error_set(err, -EINVAL,
 				"%.100s: field %s is scaled by 10^%d; %s wants 10^%d", series->name,
@@ -102,10 +120,9 @@ int stoup_schema_require_fields(const struct stoup_series *series, size_t record
 				series->name, series->schema->name, fields[i].name);
 		else if (f->off != fields[i].off || f->type != fields[i].type)
 			rc = stoup_error_set(err, -EINVAL,
-				"%.100s: field %s has offset %u and type %u; the struct has %u and "
-				"%u",
-				series->name, f->name, f->off, f->type, fields[i].off,
-				fields[i].type);
+				"%.100s: field %s is %s at offset %u; the struct has %s at %u",
+				series->name, f->name, type_name(f->type), f->off,
+				type_name(fields[i].type), fields[i].off);
 	}
 	return rc;
 }

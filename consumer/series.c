@@ -228,7 +228,7 @@ int64_t stoup_series_cnt(struct stoup *st)
 	int64_t cnt;
 
 	if (!stoup_client_own(st))
-		return -ECHILD;
+		return stoup_client_refused(st, NULL);
 	snap = stoup_snapshot_current(st);
 	cnt = listing_cnt(snap);
 	put(snap);
@@ -242,7 +242,7 @@ int stoup_series_at(struct stoup *st, uint64_t idx, struct stoup_series *ret)
 	int rc;
 
 	if (!stoup_client_own(st))
-		return -ECHILD;
+		return stoup_client_refused(st, NULL);
 	snap = stoup_snapshot_current(st);
 	cnt = listing_cnt(snap);
 	/* The listing does not change once it is made; the mutex ordered it. */
@@ -344,7 +344,9 @@ int stoup_series_find(
 	int rc;
 
 	if (!stoup_client_own(st))
-		return stoup_client_inherited(err);
+		return stoup_client_refused(st, err);
+	if (!name)
+		return stoup_error_set(err, -EINVAL, "no name of a series was given");
 	snap = stoup_snapshot_current(st);
 	rc = find(snap, name, &place);
 	if (rc < 0)

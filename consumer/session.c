@@ -371,7 +371,7 @@ int stoup_health(struct stoup *st, struct stoup_error *err)
 	int rc;
 
 	if (!stoup_client_own(st))
-		return stoup_client_inherited(err);
+		return stoup_client_refused(st, err);
 	ses = stoup_session_current(st);
 	rc = stoup_session_enter(ses);
 	if (rc == 0) {

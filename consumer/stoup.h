@@ -200,8 +200,9 @@ struct stoup_span {
 
 /* Start a scan, forward or backward. `range` NULL = everything, forward. The cursor is freed by
  * stoup_cursor_close. Needs no block: never waits, but where STOUP_DIRECT asks the daemon for a file that
- * is not mapped yet. -EINVAL for a range that ends before it begins, or whose flags are unknown; -ENOTSUP for
- * a series of variable-length messages. Thread-safe.
+ * is not mapped yet. -EINVAL for a range that ends before it begins, or whose flags are unknown; -ENOENT
+ * for a series that was found through another attachment, or that the store has no more; -ENOTSUP for a series
+ * of variable-length messages. Thread-safe.
  *
  * STOUP_DIRECT, for series that are not compressed (ingest --codec none): the cursor reads the volumes' own
  * files, mapped read-only into this process once per volume, through the page cache of the machine. A span is

@@ -30,7 +30,9 @@
  *
  * Owners: client, cursor, lease and array can be moved, not copied. All but the client keep the attachment,
  * so that they may outlive the client they came from. A series is a value; it is good as long as any of
- * those is there. A span is good until the next call on its cursor, or as long as a lease on it.
+ * those is there, and for that attachment alone. A span is good until the next call on its cursor, or as long
+ * as a lease on it: what has no name does not give one, so that no span outlives its owner by an oversight
+ * ("use of deleted function records() &&": name the array or the lease). One that was moved from gives EINVAL.
  *
  * Threads: as in stoup.h: a client may be used by all threads, a cursor by one at a time, a lease may be
  * destroyed by any.
@@ -56,6 +58,7 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <ratio>
 #include <span>
 #include <string>
 #include <string_view>
@@ -164,7 +167,8 @@ struct stoup {
 		/* As of std::expected: of the one that is there. */
 		T &operator*() & noexcept { return value_; }
 		const T &operator*() const & noexcept { return value_; }
-		T &&operator*() && noexcept { return std::move(value_); }
+		/* A value, not std's reference: what has no name is gone before the loop over it begins. */
+		T operator*() && noexcept { return std::move(value_); }
 		T *operator->() noexcept { return &value_; }
 		const T *operator->() const noexcept { return &value_; }
 		const stoup::error &error() const noexcept { return error_; }
@@ -176,6 +180,13 @@ struct stoup {
 				throw error_;
 			return std::move(value_);
 		}
+		T &value() &
+		{
+			if (!good_) [[unlikely]]
+				throw error_;
+			return value_;
+		}
+		const T &value() const & { return const_cast<expected *>(this)->value(); }
 #endif
 #ifdef __cpp_lib_expected
 		operator std::expected<T, stoup::error>() &&
@@ -281,12 +292,53 @@ struct stoup {
 		explicit series(const ::stoup_series &raw) noexcept : series_info(raw) {}
 	};
 
+	/* An end of a range: a time, or none. A time of a coarser clock that nanoseconds do not reach (before
+	 * 1677-09-21, after 2262-04-11) is the first or the last that they do: conversions of std::chrono
+	 * would wrap to some time between. */
+	class bound {
+	public:
+		constexpr bound() noexcept = default;
+		constexpr bound(std::nullopt_t) noexcept {}
+		constexpr bound(const std::optional<time> &from) noexcept : at_(from) {}
+		template <class D>
+			requires std::is_convertible_v<std::chrono::sys_time<D>, time>
+		constexpr bound(std::chrono::sys_time<D> from) noexcept : at_(fit(from))
+		{
+		}
+
+		/* As of std::optional. */
+		constexpr bool has_value() const noexcept { return at_.has_value(); }
+		constexpr explicit operator bool() const noexcept { return at_.has_value(); }
+		constexpr const time &operator*() const noexcept { return *at_; }
+		constexpr const time *operator->() const noexcept { return &*at_; }
+		constexpr void reset() noexcept { at_.reset(); }
+		constexpr operator const std::optional<time> &() const noexcept { return at_; }
+		friend constexpr bool operator==(const bound &a, const bound &b) noexcept
+		{
+			return a.at_ == b.at_;
+		}
+
+	private:
+		template <class D> static constexpr time fit(std::chrono::sys_time<D> from) noexcept
+		{
+			if constexpr (std::ratio_greater_v<typename D::period, std::nano>) {
+				if (from > std::chrono::time_point_cast<D>(time::max()))
+					return time::max();
+				if (from < std::chrono::time_point_cast<D>(time::min()))
+					return time::min();
+			}
+			return from;
+		}
+
+		std::optional<time> at_{};
+	};
+
 	/* Which part of a series: keys in [from, to), either end open where it is left out:
 	 *      st.scan(es, {.from = std::chrono::sys_days(2024y / 3 / 1)})
 	 * The very time 1970-01-01T00:00:00Z cannot be an end of it: EINVAL. */
 	struct range {
-		std::optional<time> from{};
-		std::optional<time> to{};
+		bound from{};
+		bound to{};
 		std::uint32_t flags = 0; /* STOUP_DIRECT, STOUP_DIRECT_OR_POOL */
 	};
 
@@ -360,7 +412,8 @@ struct stoup {
 		}
 		~lease() { reset(); }
 
-		std::span<const T> records() const noexcept { return records_; }
+		std::span<const T> records() const & noexcept { return records_; }
+		std::span<const T> records() const && = delete; /* gone with the lease: name it */
 		explicit operator bool() const noexcept { return home_.get() != nullptr; }
 		/* Give it back now. */
 		void reset() noexcept
@@ -372,14 +425,15 @@ struct stoup {
 		}
 
 	private:
-		attachment home_;
+		attachment home_{};
 		::stoup_lease raw_{};
-		std::span<const T> records_;
+		std::span<const T> records_{};
 	};
 
 	/* All records of a range as one span, until it is destroyed: see stoup_array. */
 	template <class T> class array {
 	public:
+		array() noexcept : raw_() {}
 		array(attachment home, const struct ::stoup_array &raw) noexcept
 			: home_(std::move(home)), raw_(raw)
 		{
@@ -399,12 +453,14 @@ struct stoup {
 		}
 		~array() { reset(); }
 
-		std::span<const T> records() const noexcept
+		std::span<const T> records() const & noexcept
 		{
 			return std::span<const T>(static_cast<const T *>(raw_.base), raw_.record_cnt);
 		}
+		std::span<const T> records() const && = delete; /* gone with the array: name it */
 		/* In the volume's own file, not in the pool? */
 		bool direct() const noexcept { return raw_.direct != 0; }
+		explicit operator bool() const noexcept { return home_.get() != nullptr; }
 		void reset() noexcept
 		{
 			if (home_.get())
@@ -449,7 +505,8 @@ struct stoup {
 
 		/* The next span; an empty one is the end. After ETIMEDOUT, EBUSY and EPIPE call it again,
 		 * after EBADMSG and EIO skip. */
-		expected<std::span<const T>> try_next() noexcept
+		expected<std::span<const T>> try_next() && = delete; /* gone with the cursor: name it */
+		expected<std::span<const T>> try_next() & noexcept
 		{
 			if (advance() < 0) [[unlikely]]
 				return error(*::stoup_cursor_error(raw_));
@@ -462,7 +519,9 @@ struct stoup {
 			std::int64_t left_out = ::stoup_cursor_skip(raw_);
 
 			if (left_out < 0)
-				return error(static_cast<int>(-left_out), "the scan has not failed: nothing to skip");
+				return error(static_cast<int>(-left_out),
+					left_out == -ECHILD ? "the cursor belongs to the parent process"
+							    : "the scan has not failed: nothing to skip");
 			return static_cast<std::uint64_t>(left_out);
 		}
 
@@ -482,7 +541,8 @@ struct stoup {
 		::stoup_cursor *get() const noexcept { return raw_; }
 
 #ifdef __cpp_exceptions
-		std::span<const T> next()
+		std::span<const T> next() && = delete; /* gone with the cursor: name it */
+		std::span<const T> next() &
 		{
 			if (advance() < 0) [[unlikely]]
 				raise(raw_);
@@ -516,7 +576,7 @@ struct stoup {
 
 		private:
 			cursor *from_ = nullptr;
-			std::span<const T> now_;
+			std::span<const T> now_{};
 		};
 		iterator begin() { return iterator(*this); }
 		std::default_sentinel_t end() const noexcept { return {}; }
@@ -724,7 +784,7 @@ struct stoup {
 			std::int64_t cnt = ::stoup_series_cnt(get());
 
 			if (cnt < 0)
-				return error(static_cast<int>(-cnt), "the series cannot be counted");
+				return error(static_cast<int>(-cnt), why(cnt, "the series cannot be counted"));
 			return static_cast<std::uint64_t>(cnt);
 		}
 		expected<series_info> try_series_at(std::uint64_t idx) const noexcept
@@ -733,7 +793,7 @@ struct stoup {
 			int rc = ::stoup_series_at(get(), idx, &found);
 
 			if (rc < 0)
-				return error(-rc, "there is no series of that number");
+				return error(-rc, why(rc, "there is no series of that number"));
 			return series_info(found);
 		}
 
@@ -790,7 +850,7 @@ struct stoup {
 			stats.struct_len = sizeof(stats);
 			rc = ::stoup_stats(get(), &stats);
 			if (rc < 0)
-				return error(-rc, "the attachment has no figures");
+				return error(-rc, why(rc, "the attachment has no figures"));
 			return stats;
 		}
 		expected<forking> try_prepare_fork() noexcept
@@ -876,7 +936,15 @@ struct stoup {
 			return cursor<T, W>(home_, made);
 		}
 
-		attachment home_;
+		/* Of the calls that give no text. */
+		const char *why(std::int64_t rc, const char *text) const noexcept
+		{
+			return !get()         ? "no attachment: the client was moved from"
+			       : rc == -ECHILD ? "the client belongs to the parent process: attach anew"
+					       : text;
+		}
+
+		attachment home_{};
 	};
 
 	static std::string_view version() noexcept { return ::stoup_version(); }
@@ -933,18 +1001,17 @@ private:
 		std::size_t record_len, ::stoup_error *err) noexcept
 	{
 		::stoup_error text{};
+		const char *sep = "";
 
 		for (const char *name : names)
 			if (names.size() == 1 || std::strcmp(name, from.schema->name) == 0)
 				return ::stoup_schema_require(&from, name, record_len, err);
-		for (std::size_t i = names.size(); i-- > 1;) {
-			if (i + 1 == names.size())
-				::stoup_error_set(&text, -EINVAL, "%s", names[i]);
-			else
-				::stoup_error_prefix(&text, "%s", names[i]);
+		for (std::size_t i = 0; i < names.size(); i++) {
+			::stoup_error_set(&text, -EINVAL, "%s%s%s", text.text, sep, names[i]);
+			sep = i + 2 < names.size() ? ", " : " or ";
 		}
-		return ::stoup_error_set(err, -EINVAL, "%.120s has schema %s, not %s, nor: %.80s", from.name,
-			from.schema->name, names[0], text.text);
+		return ::stoup_error_set(err, -EINVAL, "%.120s has schema %s, not %.90s", from.name,
+			from.schema->name, text.text);
 	}
 
 	static int require_field(const ::stoup_series &from, std::size_t record_len, const field &wanted,
@@ -991,9 +1058,15 @@ private:
 #ifdef __cpp_exceptions
 template <class T, stoup::way W>
 inline constexpr bool std::ranges::enable_view<stoup::record_view<T, W>> = true;
+/* Its iterators point to the cursor, which stays: what an algorithm finds may be looked at. */
+template <class T, stoup::way W>
+inline constexpr bool std::ranges::enable_borrowed_range<stoup::record_view<T, W>> = true;
 #endif
 
 /* ---- structs of one's own ---------------------------------------------------------------------- */
+
+/* A misspelt member is then one line from gcc, not one for each of the thousand macros that make the list. */
+#pragma GCC system_header
 
 /* Say what a struct overlays, once, outside of any namespace. Each member is a field of the same name:
  *

@@ -60,6 +60,7 @@ mount -t proc proc "$root/proc"
 mount -t tmpfs none "$root/run"
 cp -r "$work/use" "$root/use"
 cp "$here/tests/install/lib_package_use.sh" "$root/use.sh"
+unset TMPDIR # a directory outside of the root
 echo "== a compiler for the programs"
 chroot "$root" sh -c 'apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y \
 	--no-install-recommends gcc g++ libc6-dev pkg-config cmake ninja-build man-db' >"$work/apt.log" 2>&1 || {

@@ -78,12 +78,16 @@ for name in compilers:
 
 # ---- another version is refused, a moved tree is found ---------------------------------------------------
 wanted = os.path.join(t.temp_dir(), "CMakeLists.txt")
-for asked, fits in (("0.0.9", False), ("0.1", True), ("1.0", False), ("0.2", False)):
+for asked, fits, words in (("0.0.9", True, ""), ("0.1", True, ""), ("1.0", False, "compatible"), ("0.2", False, "compatible"),
+                           ("0.1...<0.2", True, ""), ("0.0.5...1.0", True, ""), ("0.2...0.9", False, "compatible"),
+                           (f"{version} EXACT", True, ""), ("0.1.9 EXACT", False, "version"),
+                           ("0.1 COMPONENTS static", False, "stoup has no components (asked for: static)")):
     with open(wanted, "w", encoding="ascii") as out:
         out.write(f"cmake_minimum_required(VERSION 3.25)\nproject(user C)\nfind_package(stoup {asked} REQUIRED)\n")
     done = t.run(["cmake", "-G", generator, "-S", os.path.dirname(wanted), "-B", os.path.dirname(wanted) + "/build",
                   f"-DCMAKE_PREFIX_PATH={prefix.directory}", f"-DCMAKE_C_COMPILER={i.C_COMPILER}"], expect=None)
     t.equal(done.returncode == 0, fits, f"find_package(stoup {asked}): {done.stderr}")
+    t.true(words in re.sub(r"\s+", " ", done.stderr), f"find_package(stoup {asked}): {done.stderr}")
 
 moved = os.path.join(t.temp_dir(), "moved here")
 shutil.move(prefix.directory, moved)

@@ -58,6 +58,14 @@ BAD = {
     "a written record": ("", "for (auto &r : st.scan(st.find<stoup_mbo>(\"x\")).records()) r.size = 1;",
                          "read-only|const"),
     "a series that was not checked": ("", "st.scan(st.find(\"x\"));", "no match"),
+    "a span of an array without a name": ("", "for (auto &r : st.array_of(st.find<stoup_mbo>(\"x\")).records()) (void)r;",
+                                          "delete"),
+    "a span of a lease without a name": ("", "auto c = st.scan(st.find<stoup_mbo>(\"x\"));"
+                                         "for (auto &r : c.hold().records()) (void)r;", "delete"),
+    "a span of a cursor without a name": ("", "for (auto &r : st.scan(st.find<stoup_mbo>(\"x\")).next()) (void)r;",
+                                          "delete"),
+    "the same without exceptions": ("", "auto s = st.scan(st.find<stoup_mbo>(\"x\")).try_next();", "delete"),
+    "a field that is no member": ("struct s { long ts; }; STOUP_RECORD(s, ts, bid);", "", "bid"),
 }
 import re  # noqa: E402
 for compiler in compilers:
@@ -68,6 +76,7 @@ for compiler in compilers:
                       f"void f(stoup::client &st) {{ {inside} }}\n")
         done = t.run([compiler, "-std=c++20", "-fsyntax-only", *prefix.flags("--cflags"), path], expect=None)
         t.true(done.returncode != 0 and re.search(words, done.stderr), f"{compiler} takes {what}: {done.stderr[:800]}")
+        t.true(len(done.stderr.splitlines()) < 100, f"{compiler} says too much of {what}")
 t.true(t.run([compilers[0], "-std=c++17", "-fsyntax-only", "-x", "c++", *prefix.flags("--cflags"),
               os.path.join(prefix.include, "stoup.hpp")], expect=1).stderr.find("needs C++20") >= 0, "C++17")
 daemon.stop()

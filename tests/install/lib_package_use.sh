@@ -8,7 +8,7 @@
 # `expected`, what the sums must print. With apt their dependencies come from the archive.
 set -euo pipefail
 export LC_ALL=C DEBIAN_FRONTEND=noninteractive
-unset PKG_CONFIG_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH STOUPD XDG_RUNTIME_DIR PYTHONPATH
+unset PKG_CONFIG_PATH LD_LIBRARY_PATH CMAKE_PREFIX_PATH STOUPD XDG_RUNTIME_DIR PYTHONPATH PYTHONDONTWRITEBYTECODE TMPDIR
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 dir=$1
@@ -91,6 +91,7 @@ if dpkg-query -W python3-stoup >/dev/null 2>&1; then
 import stoup
 print(stoup.__file__)' >python.log 2>&1 || fail "import stoup: $(cat python.log)"
 	grep -qx /usr/lib/python3/dist-packages/stoup.py python.log || fail "python: $(cat python.log)"
+	ls /usr/lib/python3/dist-packages/__pycache__/stoup.*.pyc >/dev/null || fail "stoup.py is not compiled"
 fi
 stoup stat packages | grep -q running || fail "stoup stat"
 if command -v man >/dev/null; then

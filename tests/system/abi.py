@@ -2,9 +2,10 @@
 """The binary interface of libstoup stays what it was: docs/abi.md has the promise, tests/golden/abi-symbols.txt and
 abi-layout.txt the facts that it is about.
 
-Each symbol with its version, each public struct with the place of each member. What is new must be written into the
-files, `abi.py --add` does that; what stands there changes with the SOVERSION alone. And the headers are digested by
-cffi and bindgen, where those are installed, with the same layouts.
+Each symbol with its version, each public struct with the place of each member, on arm64 as well where its compiler is
+installed; abi-types.txt has the type of each member and call. What is new must be written into the files, `abi.py --add`
+does that; what stands there changes with the SOVERSION alone. And the headers are digested by cffi and bindgen, where
+those are installed, with the same layouts.
 """
 import os
 import re
@@ -20,6 +21,7 @@ LIB = os.path.join(os.environ["STOUP_LIB_DIR"], "libstoup.so")
 INCLUDE = os.path.join(BUILD, "consumer", "include")
 SYMBOLS = os.path.join(SOURCE, "tests", "golden", "abi-symbols.txt")
 LAYOUT = os.path.join(SOURCE, "tests", "golden", "abi-layout.txt")
+TYPES = os.path.join(SOURCE, "tests", "golden", "abi-types.txt")
 ADD = "--add" in sys.argv
 failures = []
 
@@ -88,8 +90,16 @@ check(len(declared) > 35, f"structs found in the headers: {sorted(declared)}")
 
 # ---- constants: their values are compiled into programs -----------------------------------------------------
 macros = t.run([CC, "-E", "-dM", "-I", INCLUDE, os.path.join(work, "all.h")]).stdout
-constants = dict(re.findall(r"^#define (STOUP_\w+) ((?:0x)?[0-9a-f]+)u?$", macros, re.M))
+constants = dict(re.findall(r"^#define (STOUP_\w+) (.*\S) *$", macros, re.M))
 constants.pop("STOUP_TYPE_LAST", None)  # may grow
+constants.pop("STOUP_API", None)  # no number
+for name, value in constants.items():
+    value = re.sub(r"\b(0x[0-9a-f]+|\d+)u?l*\b", r"\1", value)  # as Python has them
+    plain_number = re.fullmatch(r"(?:0x)?[0-9a-f]+", value)
+    if not plain_number:
+        check(re.fullmatch(r"[\da-fx()<>|+* -]+", value), f"no number: {name} {value}")
+        value = str(eval(value))  # of numbers and operators alone
+    constants[name] = value
 table = {words[0]: words[1:] for words in lines(LAYOUT)}
 written = {name: value for name, (value, *_) in table.items() if name.startswith("STOUP_")}
 if ADD and set(constants) - set(written):
@@ -122,6 +132,41 @@ if ADD and new:
     table |= {line.split()[0]: line.split()[1:] for line in text}
 check(set(table) <= names, f"gone from the headers: {sorted(set(table) - names)}")
 check(names <= set(table), f"new in the headers, run tests/system/abi.py --add: {sorted(names - set(table))}")
+# ---- types: of members and calls, the names of arguments left out ---------------------------------------------
+def squeezed(text):
+    return re.sub(r" ?\* ?", "*", re.sub(r"\s+", " ", text)).strip()
+
+
+def types_of_members(struct, body):
+    for declaration in filter(str.strip, body.split(";")):
+        first, *others = squeezed(declaration).split(",")
+        base = re.match(r"(?:const |unsigned |struct )*\w+(?: const)?", first).group(0)
+        for one in [first[len(base):], *others]:
+            name = re.search(r"\w+", one).group(0)
+            yield f"{struct}.{name} {squeezed(base + one.replace(name, '', 1))}"
+
+
+def type_of_call(result, name, arguments):
+    def unnamed(argument):
+        return re.sub(r"(?<=[ *])\w+$", "", squeezed(argument)).strip()
+
+    return f"{name} {squeezed(result)}({', '.join(unnamed(one) for one in arguments.split(','))})"
+
+
+flat = re.sub(r"\{[^{}]*\}", "", plain)
+types = [line for name, body in re.findall(r"struct (stoup_\w+)\s*\{(.*?)\}", plain, re.S)
+         if name in declared for line in types_of_members(name, body)]
+types += [type_of_call(*call) for call in re.findall(r"([\w\s*]+?)\b(stoup_\w+)\(([^()]*)\)\s*;", flat)]
+kept = {" ".join(words) for words in lines(TYPES)}
+if ADD and {line.split()[0] for line in types} - {line.split()[0] for line in kept}:
+    fresh = [line for line in types if line.split()[0] not in {old.split()[0] for old in kept}]
+    add(TYPES, fresh)
+    kept |= set(fresh)
+check(sum("(" in line for line in types) == len({name.split("@")[0] for name in golden}),
+      f"calls found in the headers: {[line for line in types if '(' in line]}")
+check(set(types) == kept, "types differ from tests/golden/abi-types.txt (new ones: tests/system/abi.py --add): "
+                          f"{sorted(set(types) ^ kept)}")
+
 with open(os.path.join(work, "assert.c"), "w", encoding="ascii") as out:
     out.write("".join(f'#include "{name}"\n' for name in headers))
     for name, numbers in table.items():
@@ -137,9 +182,14 @@ with open(os.path.join(work, "assert.c"), "w", encoding="ascii") as out:
             claims = [(f"sizeof(struct {struct}) {relation} {first}", "size"),
                       (f"_Alignof(struct {struct}) == {second}", "alignment")]
         out.writelines(f'_Static_assert({claim}, "{what} of {name}");\n' for claim, what in claims)
-done = t.run([CC, "-std=c17", "-fsyntax-only", "-I", INCLUDE, os.path.join(work, "assert.c")], expect=None)
-broken = re.findall(r'(?:size|alignment|offset|length) of [\w.]+', done.stderr)
-check(done.returncode == 0, f"not where tests/golden/abi-layout.txt has it: {sorted(set(broken)) or done.stderr[:600]}")
+for compiler in (CC, shutil.which("aarch64-linux-gnu-gcc")):
+    if not compiler:
+        print("note: no compiler for arm64: the layouts are those of this machine alone")
+        continue
+    done = t.run([compiler, "-std=c17", "-fsyntax-only", "-I", INCLUDE, os.path.join(work, "assert.c")], expect=None)
+    broken = re.findall(r'(?:size|alignment|offset|length) of [\w.]+', done.stderr)
+    check(done.returncode == 0, f"{compiler}: not where tests/golden/abi-layout.txt has it: "
+                                f"{sorted(set(broken)) or done.stderr[:600]}")
 
 # ---- cffi: the plain text, and a scan by it ------------------------------------------------------------------
 CFFI = '''

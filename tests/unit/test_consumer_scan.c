@@ -506,6 +506,91 @@ START_TEST(a_struct_is_accepted_only_where_it_overlays_the_records)
 }
 END_TEST
 
+START_TEST(a_field_that_differs_is_told_by_names_of_types)
+{
+	const struct stoup_require signed_value[] = {{"value", 8, STOUP_TYPE_I64}};
+	const struct stoup_require later[] = {{"value", 8, 77}};
+	struct stoup_series series;
+	struct stoup_error err;
+	struct stoup *st;
+
+	two_volumes();
+	st = fake_attach("p", NULL);
+	ck_assert_int_eq(stoup_series_find(st, "A/x", &series, NULL), 0);
+	ck_assert_int_eq(stoup_schema_require_fields(&series, 16, signed_value, 1, &err), -EINVAL);
+	ck_assert_str_eq(err.text, "A/x: field value is u64 at offset 8; the struct has i64 at 8");
+	ck_assert_int_eq(stoup_schema_require_fields(&series, 16, later, 1, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "has an unknown type at 8"));
+	ck_assert_int_eq(stoup_detach(st), 0);
+	fake_stop(&fake);
+}
+END_TEST
+
+/* Both attachments number what they find from 1 on: the number alone names another series there. */
+START_TEST(a_series_of_another_attachment_is_refused_also_when_that_one_is_gone)
+{
+	struct stoup_series x, y;
+	struct stoup_cursor *cur = NULL;
+	struct stoup_error err;
+	struct stoup *one, *two;
+
+	two_volumes();
+	one = fake_attach("p", NULL);
+	two = fake_attach("p", NULL);
+	ck_assert_int_eq(stoup_series_find(one, "A/x", &x, NULL), 0);
+	ck_assert_int_eq(stoup_series_find(two, "B/y", &y, NULL), 0);
+	ck_assert_uint_eq(x.id, y.id);
+	ck_assert_int_eq(stoup_scan(two, &x, NULL, &cur, &err), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(err.text, "find it through the attachment that scans it"));
+	ck_assert_ptr_null(cur);
+	ck_assert_int_eq(stoup_detach(one), 0);
+	ck_assert_int_eq(stoup_scan(two, &x, NULL, &cur, NULL), -ENOENT);
+	ck_assert_int_eq(stoup_scan(two, &y, NULL, &cur, NULL), 0);
+	stoup_cursor_close(cur);
+	ck_assert_int_eq(stoup_detach(two), 0);
+	fake_stop(&fake);
+}
+END_TEST
+
+START_TEST(no_attachment_cursor_or_name_is_an_invalid_argument)
+{
+	struct stoup_stats stats = {.struct_len = sizeof(stats)};
+	struct stoup_held *const none[1] = {NULL};
+	struct stoup_series series;
+	struct stoup_cursor *cur;
+	struct stoup_array array;
+	struct stoup_span span;
+	struct stoup_error err;
+	struct stoup *st;
+
+	two_volumes();
+	st = fake_attach("p", NULL);
+	ck_assert_int_eq(stoup_series_find(st, "A/x", &series, NULL), 0);
+	ck_assert_int_eq(stoup_series_find(NULL, "A/x", &series, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "no attachment"));
+	ck_assert_int_eq(stoup_series_find(st, NULL, &series, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "no name"));
+	ck_assert_int_eq(stoup_scan(NULL, &series, NULL, &cur, &err), -EINVAL);
+	ck_assert_int_eq(stoup_scan(st, NULL, NULL, &cur, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "no series"));
+	ck_assert_int_eq(stoup_array(NULL, &series, NULL, &array, &err), -EINVAL);
+	ck_assert_int_eq(stoup_series_cnt(NULL), -EINVAL);
+	ck_assert_int_eq(stoup_series_at(NULL, 0, &series), -EINVAL);
+	ck_assert_int_eq(stoup_refresh(NULL, &err), -EINVAL);
+	ck_assert_int_eq(stoup_health(NULL, &err), -EINVAL);
+	ck_assert_int_eq(stoup_stats(NULL, &stats), -EINVAL);
+	ck_assert_int_eq(stoup_stats(st, NULL), -EINVAL);
+	ck_assert_int_eq(stoup_use_cnt(NULL), -EINVAL);
+	ck_assert_int_eq(stoup_next(NULL, &span), -EINVAL);
+	ck_assert_int_eq(stoup_next_held(NULL, none, 1, 0), -EINVAL);
+	ck_assert_int_eq(stoup_cursor_skip(NULL), -EINVAL);
+	ck_assert_int_eq(stoup_cursor_error(NULL)->code, -EINVAL);
+	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(NULL)->text, "no cursor"));
+	ck_assert_int_eq(stoup_detach(st), 0);
+	fake_stop(&fake);
+}
+END_TEST
+
 START_TEST(bars_of_any_length_are_accepted_where_bar_is_asked_for_and_no_other_layout)
 {
 	struct stoup_schema minute = *stoup_schema_by_name("bar"),
@@ -556,6 +641,10 @@ int main(void)
 	tcase_add_test(series, two_layouts_under_one_name_are_two_series);
 	tcase_add_test(series, figures_are_given_as_far_as_the_struct_of_the_caller_goes);
 	tcase_add_test(series, a_struct_is_accepted_only_where_it_overlays_the_records);
+	tcase_add_test(series, a_field_that_differs_is_told_by_names_of_types);
+	tcase_add_test(
+		series, a_series_of_another_attachment_is_refused_also_when_that_one_is_gone);
+	tcase_add_test(series, no_attachment_cursor_or_name_is_an_invalid_argument);
 	tcase_add_test(
 		series, bars_of_any_length_are_accepted_where_bar_is_asked_for_and_no_other_layout);
 	suite_add_tcase(suite, scan);

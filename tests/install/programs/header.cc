@@ -222,6 +222,22 @@ static void check_scans(stoup::client &st, const std::vector<stoup_mbo> &all, st
 	CHECK(same(moved_to.next().front(), all[first.size()]));
 }
 
+/* ---- ends of ranges ------------------------------------------------------------------------------------ */
+
+using namespace std::chrono_literals;
+static_assert(*stoup::bound(std::chrono::sys_days(9999y / 12 / 31)) == stoup::time::max());
+static_assert(*stoup::bound(std::chrono::sys_days(1y / 1 / 1)) == stoup::time::min());
+static_assert(*stoup::bound(std::chrono::sys_days(2262y / 4 / 12)) == stoup::time::max());
+static_assert(*stoup::bound(std::chrono::sys_days(2262y / 4 / 11)) == stoup::at(9223286400000000000));
+static_assert(*stoup::bound(std::chrono::sys_seconds(-9223372037s)) == stoup::time::min());
+static_assert(*stoup::bound(std::chrono::sys_seconds(-9223372036s)) == stoup::at(-9223372036000000000));
+static_assert(*stoup::bound(stoup::time::max()) == stoup::time::max() && !stoup::bound() && !stoup::bound(std::nullopt));
+static_assert(*stoup::bound(std::optional(stoup::at(5))) == stoup::at(5));
+static_assert(stoup::bound(stoup::at(5)) == stoup::bound(std::optional(stoup::at(5))) && stoup::bound() == stoup::bound());
+static_assert(stoup::bound(stoup::at(5)) != stoup::bound(stoup::at(6)) && stoup::bound(stoup::at(5))->time_since_epoch().count() == 5);
+static_assert(stoup::bound(stoup::at(5)) == stoup::at(5) && stoup::bound(stoup::at(5)) != std::nullopt);
+static_assert(!std::is_constructible_v<stoup::bound, std::chrono::sys_time<std::chrono::duration<double>>>);
+
 static void check_ranges(stoup::client &st, const std::vector<stoup_mbo> &all)
 {
 	using namespace std::chrono_literals;
@@ -242,6 +258,12 @@ static void check_ranges(stoup::client &st, const std::vector<stoup_mbo> &all)
 	CHECK(count({.from = from}) + count({.to = from}) == std::ssize(all));
 	auto day = std::chrono::floor<std::chrono::days>(from); /* a coarser clock converts */
 	CHECK(count({.from = day, .to = day + std::chrono::days(1)}) == std::ssize(all));
+	/* 2610 in nanoseconds wraps to 2025, 1500 to 2085, 2600 to 2015. */
+	for (auto year : {2600y, 2610y, 3000y, 9999y})
+		CHECK(count({.to = std::chrono::sys_days(year / 1 / 1)}) == std::ssize(all) &&
+			count({.from = std::chrono::sys_days(year / 1 / 1)}) == 0);
+	for (auto year : {1y, 1500y, 1600y})
+		CHECK(count({.from = std::chrono::sys_days(year / 1 / 1)}) == std::ssize(all));
 	std::ptrdiff_t backward = 0;
 	for (auto span : st.scan_backward(es, {.from = from, .to = to}))
 		backward += std::ssize(span);
@@ -251,6 +273,10 @@ static void check_ranges(stoup::client &st, const std::vector<stoup_mbo> &all)
 	CHECK_ERROR(EINVAL, ({""}), st.scan(es, {.from = to, .to = from}));
 	CHECK_ERROR(EINVAL, ({"scan_backward"}), st.scan(es, {.flags = STOUP_BACKWARD}));
 	CHECK_ERROR(ENOTSUP, ({mbo_name}), st.scan(es, {.flags = STOUP_DIRECT})); /* flags get there */
+
+	auto found_in = st.scan(es);
+	auto found = std::ranges::find_if(found_in.records(), [&](auto &r) { return same(r, all[all.size() / 2]); });
+	CHECK(found != std::default_sentinel && same(*found, all[all.size() / 2]) && found->size == all[all.size() / 2].size);
 
 	auto cur = st.scan(es);
 	CHECK(std::ranges::count_if(cur.records(), [](auto &r) { return r.size > 0; }) == std::ssize(all));
@@ -282,15 +308,15 @@ static void check_layouts(stoup::client &st)
 	for (const mine::renamed &q : st.scan(st.find<mine::renamed>(std::string(name))).records())
 		asks += q.ask - q.buy;
 	CHECK(bids == INT64_C(1000) * 1100000000 + INT64_C(1000) * 999 / 2 * 10000 && asks == INT64_C(1000) * 20000);
-	CHECK_ERROR(EINVAL, ({name, "field ask has offset 16", "struct has 8"}), st.find<mine::moved>(name));
-	CHECK_ERROR(EINVAL, ({"field bid", "type 8", "and 7"}), st.find<mine::unsigned_bid>(name));
+	CHECK_ERROR(EINVAL, ({name, "field ask is i64 at offset 16; the struct has i64 at 8"}), st.find<mine::moved>(name));
+	CHECK_ERROR(EINVAL, ({"field bid is i64 at offset 8; the struct has u64 at 8"}), st.find<mine::unsigned_bid>(name));
 	CHECK_ERROR(EINVAL, ({"field venue has 4 elements", "struct has 3"}), st.find<mine::short_venue>(name));
 	CHECK_ERROR(EINVAL, ({"no field price"}), st.find<mine::unknown>(name));
 	CHECK_ERROR(EINVAL, ({"records of 32 bytes", "struct has 40"}), st.find<mine::longer>(name));
 	CHECK_ERROR(EINVAL, ({"aligned to 8", "needs 32"}), st.find<mine::aligned>(name));
 	CHECK_ERROR(EINVAL, ({"schema mbo, not trades"}), st.find<stoup_trade>(mbo_name));
-	CHECK_ERROR(EINVAL, ({"schema mbo, not mbp-1, nor: tbbo"}), st.find<stoup_mbp1>(mbo_name));
-	CHECK_ERROR(EINVAL, ({"not ohlcv-1s, nor: ohlcv-1m: ohlcv-1h: ohlcv-1d: ohlcv-eod"}), st.find<stoup_ohlcv>(mbo_name));
+	CHECK_ERROR(EINVAL, ({"schema mbo, not mbp-1 or tbbo"}), st.find<stoup_mbp1>(mbo_name));
+	CHECK_ERROR(EINVAL, ({"not ohlcv-1s, ohlcv-1m, ohlcv-1h, ohlcv-1d or ohlcv-eod"}), st.find<stoup_ohlcv>(mbo_name));
 	CHECK_ERROR(ENOENT, ({"XTST.TEST/AAA/mbo"}), st.find("XTST.TEST/AAB/mbo"));
 
 	std::int64_t closes = 0;
@@ -418,7 +444,15 @@ static void check_client(stoup::client &st, const char *pool)
 	other.health();
 	st = std::move(other);
 	CHECK_ERROR(EINVAL, ({"not failed"}), st.scan(st.find<stoup_mbo>(mbo_name)).skip());
+	for (auto span : *st.try_scan(st.find<stoup_mbo>(mbo_name))) { /* of what has no name itself */
+		CHECK(!span.empty());
+		break;
+	}
+	auto named = st.try_find<stoup_mbo>(mbo_name);
+	CHECK(named.value().size() == std::as_const(named).value().size());
 	auto got = stoup::client::try_attach("no-such-pool");
+	CHECK_ERROR(ENOENT, ({"no-such-pool"}), got.value());
+	CHECK_ERROR(ENOENT, ({"no-such-pool"}), std::as_const(got).value());
 	CHECK(!got && got.error().code() == ENOENT);
 	CHECK(got.error().error_code() == std::errc::no_such_file_or_directory);
 #ifdef __cpp_lib_expected
@@ -427,6 +461,47 @@ static void check_client(stoup::client &st, const char *pool)
 	standard = stoup::client::try_attach("no-such-pool");
 	CHECK(!standard && standard.error().code() == ENOENT);
 #endif
+}
+
+/* What was moved from, and what never was: an error, no crash. */
+static void check_nothing(const char *pool)
+{
+	stoup::client st(pool);
+	auto es = st.find<stoup_mbo>(mbo_name);
+	auto cur = st.scan(es);
+	cur.next();
+	auto held = cur.hold();
+	auto st_now = std::move(st);
+	auto cur_now = std::move(cur);
+	auto held_now = std::move(held);
+
+	CHECK_ERROR(EINVAL, ({"moved from"}), st.find(mbo_name));
+	CHECK_ERROR(EINVAL, ({"moved from"}), st.scan(es));
+	CHECK_ERROR(EINVAL, ({"moved from"}), st.array_of(es));
+	CHECK_ERROR(EINVAL, ({"moved from"}), st.list());
+	CHECK_ERROR(EINVAL, ({"moved from"}), st.try_series_at(0).value());
+	CHECK_ERROR(EINVAL, ({"moved from"}), st.refresh());
+	CHECK_ERROR(EINVAL, ({"moved from"}), st.health());
+	CHECK_ERROR(EINVAL, ({"moved from"}), st.stats());
+	CHECK_ERROR(EINVAL, ({"no attachment"}), st.prepare_fork());
+	CHECK_ERROR(EINVAL, ({"moved from"}), cur.next());
+	CHECK_ERROR(EINVAL, ({"moved from"}), cur.try_next().value());
+	CHECK_ERROR(EINVAL, ({"moved from"}), cur.begin());
+	CHECK_ERROR(EINVAL, ({"moved from"}), cur.records().begin());
+	CHECK_ERROR(EINVAL, ({""}), cur.skip());
+	CHECK_ERROR(EINVAL, ({"no longer held"}), cur.hold());
+	CHECK_ERROR(EINVAL, ({"no name"}), st_now.find(nullptr));
+	CHECK(!held && held.records().empty() && held_now && !held_now.records().empty());
+	stoup::array<stoup_mbo> none;
+	CHECK(!none && none.records().empty());
+	auto &again = cur_now; /* to itself */
+	cur_now = std::move(again);
+	auto &twice = held_now;
+	held_now = std::move(twice);
+	CHECK(held_now && !cur_now.next().empty());
+	/* The first series of each attachment has the same number there. */
+	auto bars = stoup::client(pool).find<stoup_bar>("FX/BARS");
+	CHECK_ERROR(ENOENT, ({"find it through"}), st_now.scan(bars));
 }
 
 static void check_forks(stoup::client &st, const std::vector<stoup_mbo> &all)
@@ -538,6 +613,7 @@ int main(int argc, char **argv)
 		check_leases(pool, all);
 		check_arrays(st);
 		check_client(st, pool);
+		check_nothing(pool);
 		check_forks(st, all);
 		check_damage(argv[4], all);
 		check_allocations(st);
