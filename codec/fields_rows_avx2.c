@@ -489,8 +489,10 @@ static void word_rows(struct stoup_fields_tile *tile, const struct stoup_fields_
 
 /* The rows of the next batch are of memory that nobody has touched for long: to own their lines takes longer
  * than to fill them, and the processor's prefetcher sees 8 bytes a record, not what comes. So part `part` of
- * `parts` of them is asked for while a word of this batch is undone; into a pool that is a third faster. */
-static void rows_own(const uint8_t *rows, size_t len, uint32_t part, uint32_t parts)
+ * `parts` of them is asked for while a word of this batch is undone; into a pool that is a third
+ * faster. Inlined by order: the calls of a function that returns and writes nothing gcc leaves out. */
+__attribute__((always_inline)) static inline void rows_own(
+	const uint8_t *rows, size_t len, uint32_t part, uint32_t parts)
 {
 	size_t share = (len / parts + 64) & ~(size_t)63, end = (part + 1) * share;
 
