@@ -6,8 +6,9 @@
  *
  * Against: the decoder alone (the same stored blocks, one core, one buffer, no loop): the limit of
  * one core; and what a private reader does, zstd -3 or lz4 piece by piece, with the same loop. The daemon has
- * the workers that it starts by default, or one: then it has one core to decode on, too.
+ * the workers that it starts by default, or one that has a core of its own, as for isolated cores.
  */
+#include <sched.h>
 #include <stdio.h>
 #include "bench/harness.h"
 #include "bench/rig.h"
@@ -27,12 +28,44 @@ struct cold {
 	uint64_t scan_ns, decode_ns, raw_len; /* sums over all samples */
 };
 
+/* This process to all processors but one, or (SIZE_MAX) to all again. */
+static void keep_off(size_t cpu)
+{
+	static cpu_set_t all;
+	cpu_set_t set;
+
+	if (CPU_COUNT(&all) == 0)
+		sched_getaffinity(0, sizeof(all), &all);
+	set = all;
+	if (cpu < CPU_SETSIZE && CPU_COUNT(&set) > 1)
+		CPU_CLR(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+static size_t last_cpu(void)
+{
+	cpu_set_t set;
+	size_t last = 0;
+
+	sched_getaffinity(0, sizeof(set), &set);
+	for (size_t i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &set))
+			last = i;
+	return last;
+}
+
 static void cold_before(void *arg)
 {
-	static const char *const one_worker[] = {"--threads", "1", NULL};
+	static char cpu[24];
+	static const char *const one_worker[] = {
+		"--threads", "1", "--cpus", cpu, "--spin", "100us", NULL};
 	struct cold *c = arg;
+	size_t last = last_cpu();
 
+	snprintf(cpu, sizeof(cpu), "%zu", last);
 	bench_daemon_start(&c->daemon, c->store, c->pool_len, c->one ? one_worker : NULL);
+	if (c->one)
+		keep_off(last);
 	c->scan.st = bench_attach(c->daemon.pool, NULL, SERIES, &c->scan.series);
 }
 
@@ -57,6 +90,7 @@ static void cold_after(void *arg)
 	c->raw_len += bench_counter(c->daemon.pool, "load_raw_bytes");
 	stoup_detach(c->scan.st);
 	bench_daemon_stop(&c->daemon);
+	keep_off(SIZE_MAX);
 }
 
 static void cold_make(
@@ -151,6 +185,10 @@ void bench_b2_cold(void)
 	contenders[cnt++] = (struct bench_contender){
 		.name = "private lz4", .pass = bench_pieces_pass, .arg = &lz4};
 	bench_interleave(&what, contenders, cnt, bench_rounds());
+	bench_note("B2",
+		"One worker: `stoupd --threads 1 --cpus N --spin 100us`, the consumer kept off that "
+		"processor; else the daemon's defaults, a worker for each processor: their time in "
+		"decoding is summed.");
 	bench_note("B2",
 		"Each cold sample has a daemon of its own, with an empty pool; its start and the "
 		"attach are not timed.");

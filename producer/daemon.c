@@ -345,6 +345,21 @@ static size_t stored_len_max(const struct stoup_daemon *d)
 	return max;
 }
 
+/* The processors of pinned workers are theirs: this thread, and those that it starts from now on, keep off them
+ * where there are others. The scheduler wakes the conductor where it ran last, also beside an idle processor, and a
+ * worker that it runs over stands still. */
+static void leave_to_workers(const struct stoup_daemon *d)
+{
+	cpu_set_t set;
+
+	if (d->opt.cpu_cnt == 0 || sched_getaffinity(0, sizeof(set), &set) < 0)
+		return;
+	for (uint32_t i = 0; i < d->opt.cpu_cnt; i++)
+		CPU_CLR(d->opt.cpus[i], &set);
+	if (CPU_COUNT(&set) > 0)
+		(void)sched_setaffinity(0, sizeof(set), &set);
+}
+
 static int make_engines(struct stoup_daemon *d, struct stoup_error *err)
 {
 	uint32_t depth = d->opt.reader.depth ? d->opt.reader.depth : STOUP_READER_DEPTH_DEFAULT;
@@ -370,10 +385,11 @@ static int make_engines(struct stoup_daemon *d, struct stoup_error *err)
 	d->opt.reader.depth = depth;
 	d->opt.reader.staging = d->staging;
 	d->opt.reader.file_cap = d->volume_cap;
-	rc = stoup_reader_create(&d->opt.reader, &d->reader, err);
+	rc = stoup_decode_create(&decode, &d->decode, err);
 	if (rc < 0)
 		return rc;
-	rc = stoup_decode_create(&decode, &d->decode, err);
+	leave_to_workers(d);
+	rc = stoup_reader_create(&d->opt.reader, &d->reader, err);
 	if (rc < 0)
 		return rc;
 	d->control->decode_threads = stoup_decode_thread_cnt(d->decode);

@@ -41,12 +41,18 @@ for options, expected in ((["--cpus", str(cpus[-1])], [cpus[-1]]),
                           (["--cpus", ",".join(map(str, cpus[::-1]))], cpus[::-1]),
                           (["--cpus", str(cpus[0]), "--threads", "2", "--spin", "50us"], [cpus[0]] * 2)):
     daemon = t.Daemon(store, "1M", options=options)
-    found = []
+    found, others = [], None
     for task in glob.glob(f"/proc/{daemon.process.pid}/task/*"):
         with open(f"{task}/comm", encoding="ascii") as comm, open(f"{task}/status", encoding="ascii") as status:
+            allowed = [line.split()[1] for line in status if line.startswith("Cpus_allowed_list")]
             if comm.read() == "stoup-decode\n":
-                found += [line.split()[1] for line in status if line.startswith("Cpus_allowed_list")]
+                found += allowed
+            elif task.endswith(f"/{daemon.process.pid}"):
+                others = allowed[0]
     t.equal(sorted(found), sorted(map(str, expected)), f"{options}: where the workers are")
+    free = sorted(set(cpus) - set(expected))
+    if len(cpus) == 2:
+        t.equal(others, str(free[0]) if free else f"{cpus[0]}-{cpus[-1]}", f"{options}: where the conductor is")
     t.equal(daemon.stat()["decode_threads"], len(expected), f"{options}: workers")
     t.true(str(expected[0]) in daemon.stat()["decode_cpus"], "shown")
     t.true(" on processors " in t.run([t.STOUP, "stat", daemon.pool]).stdout, "shown in words")
