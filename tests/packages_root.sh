@@ -17,7 +17,7 @@ if [ "$(id -u)" -ne 0 ]; then
 	echo "needs root: debootstrap and chroot" >&2
 	exit 2
 fi
-stoup_packages debootstrap dpkg-dev cmake ninja-build pkg-config g++ python3 git || exit 1
+stoup_packages debootstrap dpkg-dev file cmake ninja-build pkg-config g++ python3 git || exit 1
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/stoup-packages-XXXXXX")
 root=$work/root

@@ -16,7 +16,7 @@ import tarfile
 import lib_install as i
 from lib_install import t
 
-i.need("cmake", "cpack", "pkg-config", "dpkg-deb", "dpkg-shlibdeps", "gzip", "strip")
+i.need("cmake", "cpack", "pkg-config", "dpkg-deb", "dpkg-shlibdeps", "file", "gzip", "strip")
 i.cxx_compilers()
 work = t.temp_dir()
 version = i.cached("CMAKE_PROJECT_VERSION")

@@ -54,7 +54,8 @@ for run in runs:
     t.equal(run["bytes"], EVENTS * 64, "all events in one array")
     t.equal(run["results"], runs[0]["results"], f"{count} workers find what one does")
     t.true(abs(run["data"] - data) <= 64 + 4 * count, f"{count} workers share {run['data']} KiB of {data}")
-    more = run["pss"] - run["idle_pss"] - data
+    # Not by PSS: what an interpreter's files count depends on who else has one running, between the two runs.
+    more = run["anonymous"] - run["idle_anonymous"]
     t.true(more <= 1024 * count, f"{count} workers take {more} KiB more than their interpreters and the data once: {run}")
 t.true(any(result["changes"] > 100 for result in runs[0]["results"]), f"the strategy trades: {runs[0]['results']}")
 

@@ -9,9 +9,9 @@ Each worker is a process of its own (spawned, not forked), attaches by itself, a
 one read-only NumPy array: the volume's own file, mapped. The parameters are dealt out; results do not depend on how many
 workers there are. While all of them hold their array each reads its memory from /proc/self/smaps:
 
-    PSS      proportional set size: each page counts by its share, so the sum is what the machine spends
-    data     of that, the array's own pages
-    private  pages that nobody else has: the interpreter, NumPy, the strategy's state
+    PSS        proportional set size: each page counts by its share, so the sum is what the machine spends
+    data       of that, the array's own pages
+    anonymous  pages of no file: what the interpreter, NumPy and the strategy have for themselves
 
 Where hftbacktest can be imported it runs the strategy; else a stand-in does, a moving-average crossover over the trades in
 plain NumPy, piece by piece, so that its temporary arrays stay small. Both take the array as it is:
@@ -98,8 +98,9 @@ def hftbacktest_run(events, window):
 # ---- memory ------------------------------------------------------------------------------------------------
 
 def memory(address):
-    """KiB of this process: all of its PSS, that of the mapping at `address`, and what is private."""
-    pss = private = data = 0
+    """KiB of this process: all of its PSS, that of the mapping at `address`, and what is of no file, so that no other
+    program has a share in it."""
+    pss = anonymous = data = 0
     inside = False
     with open("/proc/self/smaps", encoding="ascii", errors="replace") as maps:
         for line in maps:
@@ -110,9 +111,9 @@ def memory(address):
             elif name == "Pss:":
                 pss += int(rest.split()[0])
                 data += int(rest.split()[0]) if inside else 0
-            elif name.startswith("Private_") and name != "Private_Hugetlb:":
-                private += int(rest.split()[0])
-    return {"pss": pss, "data": data, "private": private}
+            elif name == "Anonymous:":
+                anonymous += int(rest.split()[0])
+    return {"pss": pss, "data": data, "anonymous": anonymous}
 
 
 # ---- workers -----------------------------------------------------------------------------------------------
@@ -163,7 +164,7 @@ def sweep(target, series, windows, count):
             raise SystemExit("sweep: a worker failed: see above")
     for worker in workers:
         worker.join()
-    total = {key: sum(one["memory"][key] for one in said) for key in ("pss", "data", "private")}
+    total = {key: sum(one["memory"][key] for one in said) for key in ("pss", "data", "anonymous")}
     found = sorted((one for each in said for one in each["results"]), key=lambda one: one["window"])
     return {"workers": count, "seconds": round(time.monotonic() - begun, 2), "bytes": said[0]["bytes"], **total,
             "results": found}
@@ -188,7 +189,7 @@ def main():
         for count in [int(text) for text in options.workers.split(",")]:
             idle = sweep(options.target, None, [], count)
             busy = sweep(options.target, options.series, windows, count)
-            busy["idle_pss"] = idle["pss"]
+            busy["idle_pss"], busy["idle_anonymous"] = idle["pss"], idle["anonymous"]
             if options.json:
                 print(json.dumps(busy), flush=True)
                 continue
