@@ -116,7 +116,8 @@ while read -r path; do
 	*) [ ! -e "$path" ] || [ -d "$path" ] || fail "$path is left" ;; # directories, which others may have
 	esac
 done <listed
-left=$(find / -xdev \( -path "$dir" -o -path /proc -o -path /sys -o -path /work -o -path /tmp \) -prune -o \
+left=$(find / -xdev \( -path "$dir" -o -path /proc -o -path /sys -o -path /tmp -o \
+	-path "${STOUP_SOURCE_DIR:-$dir}" -o -path "${STOUP_BUILD_DIR:-$dir}" \) -prune -o \
 	-newer in.dbn -name '*stoup*' -print | grep -vE '^/(run|var/(log|cache/apt|lib/apt))/' || true)
 [ -z "$left" ] || fail "left behind: $left"
 ! ldconfig -p | grep -q libstoup || fail "the loader still knows libstoup"

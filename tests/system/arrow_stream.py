@@ -9,6 +9,7 @@ import sys
 import threading
 
 import lib_stoup as t
+from lib_arrow import Array, Schema, Stream
 
 if os.environ.get("STOUP_SANITIZED"):
     print("a sanitized library needs the sanitizer's runtime in front of Python: not run here")
@@ -29,31 +30,6 @@ class Series(c.Structure):
 
 class Range(c.Structure):
     _fields_ = [("low", c.c_int64), ("high", c.c_int64), ("flags", c.c_uint32), ("zero", c.c_uint32)]
-
-
-class Schema(c.Structure):
-    pass
-
-
-class Array(c.Structure):
-    pass
-
-
-class Stream(c.Structure):
-    pass
-
-
-Schema._fields_ = [("format", c.c_char_p), ("name", c.c_char_p), ("metadata", c.c_void_p), ("flags", c.c_int64),
-                   ("n_children", c.c_int64), ("children", c.POINTER(c.POINTER(Schema))), ("dictionary", c.c_void_p),
-                   ("release", c.CFUNCTYPE(None, c.POINTER(Schema))), ("private_data", c.c_void_p)]
-Array._fields_ = [("length", c.c_int64), ("null_count", c.c_int64), ("offset", c.c_int64), ("n_buffers", c.c_int64),
-                  ("n_children", c.c_int64), ("buffers", c.POINTER(c.c_void_p)), ("children", c.POINTER(c.POINTER(Array))),
-                  ("dictionary", c.c_void_p), ("release", c.CFUNCTYPE(None, c.POINTER(Array))),
-                  ("private_data", c.c_void_p)]
-Stream._fields_ = [("get_schema", c.CFUNCTYPE(c.c_int, c.POINTER(Stream), c.POINTER(Schema))),
-                   ("get_next", c.CFUNCTYPE(c.c_int, c.POINTER(Stream), c.POINTER(Array))),
-                   ("get_last_error", c.CFUNCTYPE(c.c_char_p, c.POINTER(Stream))),
-                   ("release", c.CFUNCTYPE(None, c.POINTER(Stream))), ("private_data", c.c_void_p)]
 
 
 def leases(daemon):
