@@ -96,31 +96,6 @@ void stoup_import_destroy(struct stoup_import *import)
 
 /* ---- series ---------------------------------------------------------------------------------- */
 
-int stoup_symbol_escape(const char *symbol, char *dst, size_t dst_cap)
-{
-	static const char hex[] = "0123456789ABCDEF";
-	const unsigned char *p = (const unsigned char *)symbol;
-	size_t len = 0;
-
-	for (; *p; p++) {
-		int plain = *p >= 0x20 && *p != 0x7f && *p != '%' && *p != '/';
-
-		if (len + (plain ? 1 : 3) >= dst_cap)
-			return -ENAMETOOLONG;
-		if (plain) {
-			dst[len++] = (char)*p;
-			continue;
-		}
-		dst[len++] = '%';
-		dst[len++] = hex[*p >> 4];
-		dst[len++] = hex[*p & 15];
-	}
-	if (dst_cap == 0)
-		return -ENAMETOOLONG;
-	dst[len] = '\0';
-	return (int)len;
-}
-
 static int name_check(const char *name, struct stoup_error *err)
 {
 	size_t len = strlen(name), i;
@@ -319,6 +294,10 @@ int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t k
 
 	if (rc < 0)
 		return rc;
+	if (!stoup_filter_key(&import->options.filter, key)) {
+		import->filtered_cnt++;
+		return 0;
+	}
 	if (series->check_events)
 		rc = events_check(series, record, where, err);
 	if (rc < 0)
@@ -344,6 +323,18 @@ int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t k
 	if (import->record_cnt % PROGRESS_RECORDS == 0)
 		stoup_progress_step(&import->progress, import->record_len, import->record_cnt);
 	return 0;
+}
+
+int stoup_import_put_message(struct stoup_import *import, uint32_t series_idx, int64_t key,
+	const void *bytes, uint32_t len, const struct stoup_where *where, struct stoup_error *err)
+{
+	(void)import;
+	(void)series_idx;
+	(void)key;
+	(void)bytes;
+	(void)len;
+	(void)where;
+	return stoup_error_set(err, -ENOTSUP, "messages of variable length are not imported");
 }
 
 int stoup_import_finish(struct stoup_import *import, struct stoup_error *err)

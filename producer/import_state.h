@@ -111,6 +111,7 @@ struct stoup_import {
 	struct stoup_progress progress;
 	int64_t begin_ns;                /* monotonic */
 	uint64_t record_cnt, record_len; /* put */
+	uint64_t filtered_cnt;           /* outside the range that was asked for */
 	uint32_t *affected;              /* indexes of store volumes that are replaced */
 	uint32_t affected_cnt;
 	uint32_t
