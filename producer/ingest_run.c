@@ -3,8 +3,9 @@
 #include "producer/ingest_run.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+#include "producer/ingest_lanes.h"
 
 struct run {
 	const struct stoup_ingest *ingest;
@@ -13,7 +14,7 @@ struct run {
 };
 
 /* Events are collected until all files were read. */
-static int to_event64(struct run *run, struct stoup_input *input,
+static int to_event64(const struct run *run, struct stoup_input *input,
 	const struct stoup_importer *importer, struct stoup_error *err)
 {
 	const struct stoup_event64_options *options = &run->ingest->options.event64;
@@ -39,49 +40,78 @@ static int symbols_check(const struct stoup_ingest *ingest, const struct stoup_i
 		stoup_input_name(input), importer->what);
 }
 
-static int input_ingest(struct run *run, struct stoup_input *input, struct stoup_error *err)
+/* What reads a file: the importer that knows it. */
+static int importer_choose(const struct stoup_ingest *ingest, struct stoup_input *input,
+	const struct stoup_sink *sink, const struct stoup_importer **ret, struct stoup_error *err)
 {
-	const struct stoup_sink sink = stoup_import_sink(run->import);
-	const struct stoup_importer *importer;
-	int guess, rc;
+	int guess, rc = stoup_importer_find(input, &ingest->options, ret, &guess, err);
 
-	rc = stoup_importer_find(input, &run->ingest->options, &importer, &guess, err);
 	if (rc == 0)
-		rc = symbols_check(run->ingest, input, importer, err);
-	if (rc < 0)
-		return rc;
-	if (guess)
-		stoup_sink_note(&sink, "%s: taken as %s (--format %s)", stoup_input_name(input),
-			importer->what, importer->name);
-	if (run->build)
-		return to_event64(run, input, importer, err);
-	return importer->ingest(&sink, input, &run->ingest->options, err);
+		rc = symbols_check(ingest, input, *ret, err);
+	if (rc == 0 && guess)
+		stoup_sink_note(sink, "%s: taken as %s (--format %s)", stoup_input_name(input),
+			(*ret)->what, (*ret)->name);
+	return rc;
 }
 
-/* Opened once: what was looked at in a pipe can not be read again. */
-static int file_ingest(struct run *run, const char *path, struct stoup_error *err)
+/* Read one file into a sink. Opened once: what was looked at in a pipe can not be read again. */
+static int file_read(
+	void *arg, const char *path, const struct stoup_sink *sink, struct stoup_error *err)
 {
+	const struct run *run = arg;
+	const struct stoup_importer *importer;
 	struct stoup_input *input;
 	int rc = stoup_input_open(path, &input, err);
 
 	if (rc < 0)
 		return rc;
-	rc = input_ingest(run, input, err);
+	rc = importer_choose(run->ingest, input, sink, &importer, err);
+	if (rc == 0)
+		rc = run->build ? to_event64(run, input, importer, err)
+		                : importer->ingest(sink, input, &run->ingest->options, err);
 	stoup_input_close(input);
+	return rc;
+}
+
+static uint32_t reader_cnt(const struct stoup_ingest *ingest)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	uint32_t cnt = ingest->import.threads ? ingest->import.threads
+	               : cores > 0            ? (uint32_t)cores
+	                                      : 1;
+
+	return cnt < ingest->file_cnt ? cnt : (uint32_t)ingest->file_cnt;
+}
+
+/* Events of all files are in memory before the first is put: their builder takes one file at a time. */
+static int files_read(struct run *run, struct stoup_error *err)
+{
+	const struct stoup_ingest *ingest = run->ingest;
+	const struct stoup_sink sink = stoup_import_sink(run->import);
+	const struct stoup_lanes lanes = {.files = ingest->files,
+		.file_cnt = ingest->file_cnt,
+		.threads = reader_cnt(ingest),
+		.read = file_read,
+		.arg = run};
+	int rc = 0;
+
+	if (!run->build)
+		return stoup_lanes_run(&lanes, &sink, err);
+	for (size_t i = 0; i < ingest->file_cnt && rc == 0; i++)
+		rc = file_read(run, ingest->files[i], &sink, err);
 	return rc;
 }
 
 int stoup_ingest_run(const struct stoup_ingest *ingest, struct stoup_error *err)
 {
 	struct run run = {.ingest = ingest};
-	size_t i;
 	int rc = stoup_import_begin(&ingest->import, &run.import, err);
 
 	if (rc == 0 && ingest->to_event64)
 		rc = stoup_event64_build_create(
 			run.import, &ingest->options.event64, &run.build, err);
-	for (i = 0; i < ingest->file_cnt && rc == 0; i++)
-		rc = file_ingest(&run, ingest->files[i], err);
+	if (rc == 0)
+		rc = files_read(&run, err);
 	if (rc == 0 && run.build)
 		rc = stoup_event64_build_finish(run.build, err);
 	stoup_event64_build_destroy(run.build);
