@@ -56,6 +56,12 @@ int stoup_csv_create(stoup_csv_read_fn *read, void *source, char delimiter, stru
  * is allowed. */
 int stoup_csv_next(struct stoup_csv *csv, struct stoup_csv_row *ret, struct stoup_error *err);
 
+/* Did the last row end without a line end? */
+int stoup_csv_unended(const struct stoup_csv *csv);
+
+/* Copy a row and its texts into one block on the heap, which free(3) ends; NULL without memory. */
+struct stoup_csv_row *stoup_csv_row_copy(const struct stoup_csv_row *row);
+
 /* NULL is allowed. */
 void stoup_csv_destroy(struct stoup_csv *csv);
 

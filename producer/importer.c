@@ -8,6 +8,7 @@
 #include <string.h>
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
+#include "producer/preset.h"
 
 /* ---- npy --------------------------------------------------------------------------------------- */
 
@@ -100,16 +101,27 @@ static int csv_option(struct stoup_ingest_options *options, const char *name, co
 	return stoup_csv_option(&options->csv, name, value, err);
 }
 
+static int csv_named(const char *format)
+{
+	return stoup_preset_named(format) != NULL;
+}
+
 static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_ingest_options *options, struct stoup_error *err)
 {
-	return stoup_ingest_csv(sink, input, &options->csv, err);
+	struct stoup_csv_options csv = options->csv;
+
+	csv.format = options->format;
+	csv.filter = &options->filter;
+	return stoup_ingest_csv(sink, input, &csv, err);
 }
 
 static const struct stoup_importer csv = {
 	.name = "csv",
 	.what = "CSV",
+	.has_symbols = 1, /* presets have; the rest refuses --symbols itself */
 	.is = csv_is,
+	.named = csv_named,
 	.option = csv_option,
 	.usage = stoup_csv_usage,
 	.ingest = csv_ingest,
