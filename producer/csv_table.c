@@ -20,6 +20,7 @@
 
 #define QUOTE_LEN_CAP 40 /* bytes of an offending text in a message */
 #define NAME_LEN_CAP  96 /* bytes of a path in a message: the end of a path says most */
+#define NAME_LEN_MIN  24 /* bytes of it at least */
 #define UNIT_NOTE_CAP 3  /* switches of units that are told */
 
 struct stoup_csv_table {
@@ -62,17 +63,22 @@ static void quote_text(const struct stoup_csv_field *field, char *dst)
 	memcpy(dst + len, len < field->len ? "..." : "", len < field->len ? 4 : 1);
 }
 
+/* As much of the end of the path as the text leaves room for. */
 static void name_prefix(const struct stoup_csv_table *table, struct stoup_error *err)
 {
-	size_t len = strlen(table->name);
+	size_t len = strlen(table->name), used, cap = NAME_LEN_CAP;
 
 	/* What the source says names the file itself. */
-	if (err && strncmp(err->text, table->name, len) == 0)
+	if (!err || strncmp(err->text, table->name, len) == 0)
 		return;
-	if (len <= NAME_LEN_CAP)
+	used = strlen(err->text) + sizeof("...: ");
+	if (used + cap > sizeof(err->text))
+		cap = used + NAME_LEN_MIN > sizeof(err->text) ? NAME_LEN_MIN
+		                                              : sizeof(err->text) - used;
+	if (len <= cap)
 		stoup_error_prefix(err, "%s", table->name);
 	else
-		stoup_error_prefix(err, "...%s", table->name + len - NAME_LEN_CAP);
+		stoup_error_prefix(err, "...%s", table->name + len - cap);
 }
 
 /* Is a row the header once more? */

@@ -140,12 +140,15 @@ void stoup_lobster_book_close(struct stoup_lobster_book *book)
 
 static int count_error(const struct stoup_lobster_book *book, int has_book, struct stoup_error *err)
 {
+	if (has_book)
+		return stoup_error_set(err, -EBADMSG,
+			"line %llu: the message file ends before it: row i of a book is what message i left, "
+			"so both files have as many rows",
+			(unsigned long long)book->book.line);
 	return stoup_error_set(err, -EBADMSG,
-		"%s: line %llu has no row in %s, which ends before: row i of the book belongs to message i, "
-		"so both must have as many",
-		stoup_input_name(has_book ? book->book.input : book->messages.input),
-		(unsigned long long)(has_book ? book->book.line : book->messages.line),
-		stoup_input_name(has_book ? book->messages.input : book->book.input));
+		"line %llu: the book ends before it, and there is a message: row i of a book is what message "
+		"i left, so both files have as many rows",
+		(unsigned long long)book->messages.line);
 }
 
 /* Join the next rows: 1; 0 at the end of both. */
@@ -168,8 +171,8 @@ static int row_next(struct stoup_lobster_book *book, struct stoup_error *err)
 	comma = memchr(message, ',', message_len);
 	time_len = comma ? (size_t)(comma - message) : message_len;
 	if (row_len == 0)
-		return stoup_error_set(err, -EBADMSG, "%s: line %llu is empty",
-			stoup_input_name(book->book.input), (unsigned long long)book->book.line);
+		return stoup_error_set(err, -EBADMSG, "line %llu: an empty row",
+			(unsigned long long)book->book.line);
 	memcpy(book->row, message, time_len);
 	book->row[time_len] = ',';
 	memcpy(book->row + time_len + 1, row, row_len);
