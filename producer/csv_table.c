@@ -38,6 +38,7 @@ struct stoup_csv_table {
 	int bound;
 	int header;       /* `first` is one */
 	int ended;        /* notes of the end were told */
+	int skipped;                     /* rows of symbols that were not asked for */
 	int uniques;      /* look for repeated rows */
 	uint32_t key_len; /* of the text of the key in the row before */
 	uint32_t unit_note_cnt;
@@ -149,7 +150,7 @@ static void repeat_look(struct stoup_csv_table *table, const struct stoup_csv_ro
 {
 	uint8_t *before = table->record;
 
-	if (table->row_cnt++ > 0 &&
+	if (table->row_cnt > 1 &&
 		memcmp(table->record, table->record_before, table->plan->schema->stride) == 0 &&
 		table->repeat_cnt++ == 0)
 		table->repeat_line = row->line;
@@ -157,13 +158,25 @@ static void repeat_look(struct stoup_csv_table *table, const struct stoup_csv_ro
 	table->record_before = before;
 }
 
+static int no_rows(const struct stoup_csv_table *table)
+{
+	if (table->sink)
+		stoup_sink_note(table->sink, "%s: %s", table->name,
+			table->skipped  ? "holds no row of the symbols asked for"
+			: table->header ? "a header, and no rows"
+					: "holds no rows");
+	return 0;
+}
+
 static void end_notes(struct stoup_csv_table *table)
 {
 	if (table->ended || !table->sink)
 		return;
 	table->ended = 1;
-	if (stoup_csv_unended(table->csv) &&
-		!(table->plan->use && table->plan->use->preset->clock == STOUP_PRESET_CLOCK_DAY))
+	if (table->row_cnt == 0)
+		no_rows(table);
+	else if (stoup_csv_unended(table->csv) &&
+		 !(table->plan->use && table->plan->use->preset->clock == STOUP_PRESET_CLOCK_DAY))
 		stoup_sink_note(table->sink,
 			"%s: the last line has no line end: is the file whole?", table->name);
 	if (table->repeat_cnt)
@@ -218,6 +231,7 @@ static int row_convert(struct stoup_csv_table *table, const struct stoup_csv_row
 		unit_look(table, row);
 	ret->bytes = table->record;
 	ret->where = (struct stoup_where){table->name, row->line, row->file_off};
+	table->row_cnt++;
 	if (table->uniques)
 		repeat_look(table, row);
 	return 1;
@@ -242,6 +256,7 @@ static int record_next(
 		rc = table->route ? stoup_csv_route_row(
 					    table->route, &row, &ret->series, &ret->slot, err)
 		                  : 1;
+		table->skipped |= rc == 0;
 	}
 	return rc < 0 ? rc : row_convert(table, &row, ret, err);
 }
@@ -279,18 +294,10 @@ static void pend(struct stoup_csv_table *table, const struct stoup_csv_row *row)
 	table->pending[table->pending_cnt++] = *row;
 }
 
-static int no_rows(const struct stoup_csv_table *table)
-{
-	if (table->sink)
-		stoup_sink_note(table->sink, "%s: %s", table->name,
-			table->first ? "a header, and no rows" : "holds no rows");
-	return 0;
-}
-
 /* What fits no preset, and has no columns told. */
 static int unknown(const struct stoup_csv_row *row, struct stoup_error *err)
 {
-	char list[80];
+	char list[48];
 
 	stoup_preset_list(row, list, sizeof(list));
 	return stoup_error_set(err, -EINVAL,

@@ -48,8 +48,7 @@ const struct stoup_preset stoup_preset_tardis_trades = {
 /* The same columns as trades. */
 const struct stoup_preset stoup_preset_tardis_liquidations = {
 	TARDIS("tardis-liquidations", "Tardis liquidations", "liquidations", trades,
-		liquidations_paths),
-	.flags = STOUP_PRESET_BY_NAME};
+		liquidations_paths)};
 
 static const struct stoup_preset_column l2[] = {
 	COMMON,
