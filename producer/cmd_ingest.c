@@ -264,7 +264,7 @@ static int args_parse(struct args *args, int argc, char **argv, struct stoup_err
 
 	while (i < argc && strcmp(argv[i], "--") != 0) {
 		if (argv[i][0] != '-' || argv[i][1] == '\0') {
-			args->ingest.files[args->ingest.file_cnt++] = argv[i++];
+			args->ingest.args[args->ingest.arg_cnt++] = argv[i++];
 			continue;
 		}
 		if (argv[i][1] != '-')
@@ -275,10 +275,10 @@ static int args_parse(struct args *args, int argc, char **argv, struct stoup_err
 		i += rc;
 	}
 	for (i++; i < argc; i++)
-		args->ingest.files[args->ingest.file_cnt++] = argv[i];
+		args->ingest.args[args->ingest.arg_cnt++] = argv[i];
 	if (!args->ingest.import.store_path)
 		return stoup_error_set(err, -EINVAL, "--store DIR is missing");
-	if (args->ingest.file_cnt == 0)
+	if (args->ingest.arg_cnt == 0)
 		return stoup_error_set(err, -EINVAL, "no FILE is given");
 	if (args->event64_option && !args->ingest.to_event64)
 		return stoup_error_set(err, -EINVAL,
@@ -327,8 +327,8 @@ int stoup_cmd_ingest(int argc, char **argv)
 	}
 	stoup_csv_options_init(&args.ingest.options.csv);
 	stoup_event64_options_init(&args.ingest.options.event64);
-	args.ingest.files = calloc((size_t)argc + 1, sizeof(*args.ingest.files));
-	if (!args.ingest.files) {
+	args.ingest.args = calloc((size_t)argc + 1, sizeof(*args.ingest.args));
+	if (!args.ingest.args) {
 		fprintf(stderr, "stoup ingest: no memory\n");
 		return STOUP_EXIT_FAIL;
 	}
@@ -341,6 +341,6 @@ int stoup_cmd_ingest(int argc, char **argv)
 		if (rc != STOUP_EXIT_OK)
 			fprintf(stderr, "stoup ingest: %s\n", err.text);
 	}
-	free(args.ingest.files);
+	free(args.ingest.args);
 	return rc;
 }

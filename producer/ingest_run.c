@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+#include "producer/ingest_files.h"
 #include "producer/ingest_lanes.h"
 
 struct run {
 	const struct stoup_ingest *ingest;
 	struct stoup_import *import;
 	struct stoup_event64_build *build; /* or NULL */
+	struct stoup_files files;
 };
 
 /* Events are collected until all files were read. */
@@ -73,40 +75,43 @@ static int file_read(
 	return rc;
 }
 
-static uint32_t reader_cnt(const struct stoup_ingest *ingest)
+static uint32_t reader_cnt(const struct run *run)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	uint32_t cnt = ingest->import.threads ? ingest->import.threads
-	               : cores > 0            ? (uint32_t)cores
-	                                      : 1;
+	uint32_t cnt = run->ingest->import.threads;
 
-	return cnt < ingest->file_cnt ? cnt : (uint32_t)ingest->file_cnt;
+	if (cnt == 0)
+		cnt = cores > 0 ? (uint32_t)cores : 1;
+	return cnt < run->files.cnt ? cnt : (uint32_t)run->files.cnt;
 }
 
 /* Events of all files are in memory before the first is put: their builder takes one file at a time. */
 static int files_read(struct run *run, struct stoup_error *err)
 {
-	const struct stoup_ingest *ingest = run->ingest;
 	const struct stoup_sink sink = stoup_import_sink(run->import);
-	const struct stoup_lanes lanes = {.files = ingest->files,
-		.file_cnt = ingest->file_cnt,
-		.threads = reader_cnt(ingest),
+	const struct stoup_lanes lanes = {.files = (const char *const *)run->files.paths,
+		.file_cnt = run->files.cnt,
+		.threads = reader_cnt(run),
 		.read = file_read,
 		.arg = run};
 	int rc = 0;
 
 	if (!run->build)
 		return stoup_lanes_run(&lanes, &sink, err);
-	for (size_t i = 0; i < ingest->file_cnt && rc == 0; i++)
-		rc = file_read(run, ingest->files[i], &sink, err);
+	for (size_t i = 0; i < run->files.cnt && rc == 0; i++)
+		rc = file_read(run, run->files.paths[i], &sink, err);
 	return rc;
 }
 
 int stoup_ingest_run(const struct stoup_ingest *ingest, struct stoup_error *err)
 {
 	struct run run = {.ingest = ingest};
-	int rc = stoup_import_begin(&ingest->import, &run.import, err);
+	struct stoup_sink sink = {0}; /* notes go to stderr */
+	int rc = stoup_files_expand(
+		ingest->args, ingest->arg_cnt, ingest->options.format, &sink, &run.files, err);
 
+	if (rc == 0)
+		rc = stoup_import_begin(&ingest->import, &run.import, err);
 	if (rc == 0 && ingest->to_event64)
 		rc = stoup_event64_build_create(
 			run.import, &ingest->options.event64, &run.build, err);
@@ -118,5 +123,6 @@ int stoup_ingest_run(const struct stoup_ingest *ingest, struct stoup_error *err)
 	if (rc == 0)
 		rc = stoup_import_finish(run.import, err);
 	stoup_import_destroy(run.import);
+	stoup_files_fini(&run.files);
 	return rc;
 }

@@ -18,8 +18,8 @@ struct stoup_ingest {
 	struct stoup_import_options import;
 	struct stoup_ingest_options options;
 	int to_event64; /* make events of hftbacktest of the files */
-	const char **files;
-	size_t file_cnt;
+	const char **args; /* files and directories */
+	size_t arg_cnt;
 };
 
 /* 0, or a negative errno with text; the store is then as it was. Blocks. */
