@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.h - where importers put records: the sink behind `stoup ingest`.
+/* import.h - where importers put records and messages: the sink behind `stoup ingest`.
  *
  *      dbn.c, csv.c ... --series, put--> import --partition by series--> spill file
  *                                                  |  finish
@@ -61,8 +61,9 @@ int64_t stoup_import_series(struct stoup_import *import, const char *name,
 int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *record, const struct stoup_where *where, struct stoup_error *err);
 
-/* Put one message of `len` bytes (0 is allowed) into a series whose schema is one of messages. As
- * stoup_import_put; -EMSGSIZE for a message that is too long. */
+/* Put one message of `len` bytes (0 is allowed) into a series of a schema of messages: json, bipf, itch50,
+ * frames. The bytes are copied. As stoup_import_put; -EMSGSIZE for more than STOUP_MESSAGE_LEN_CAP
+ * bytes. What the bytes must be (JSON in UTF-8) is the caller's to check. */
 int stoup_import_put_message(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *bytes, uint32_t len, const struct stoup_where *where, struct stoup_error *err);
 
