@@ -31,6 +31,7 @@ static const char usage_head[] =
 	"  --from T, --to T    only records from T on, and before T\n"
 	"  --threads N         readers and encoders (default: one per core)\n"
 	"  --memory SIZE       for partitioning, 256K to 2G (default 64M)\n"
+	"  --dry-run           read and check everything, show what would be stored, store nothing\n"
 	"  --quiet             no summary, no progress\n"
 	"\n"
 	"The summary has for each series, exactly, the \"sum of price\" (of the field price, else close)\n"
@@ -131,7 +132,9 @@ static int flag_option(struct args *args, const char *name)
 	if (strcmp(name, "sort") == 0) {
 		args->ingest.import.order = STOUP_ORDER_SORT;
 		args->ingest.import.order_given = 1;
-	} else if (strcmp(name, "replace") == 0)
+	} else if (strcmp(name, "dry-run") == 0)
+		args->ingest.import.dry_run = 1;
+	else if (strcmp(name, "replace") == 0)
 		args->ingest.import.replace = 1;
 	else if (strcmp(name, "quiet") == 0)
 		args->ingest.import.quiet = 1;

@@ -57,6 +57,12 @@ int stoup_import_begin(const struct stoup_import_options *options, struct stoup_
 	import->options = *options;
 	import->begin_ns = now_ns();
 	rc = options_complete(&import->options, err);
+	if (rc == 0 && options->dry_run) {
+		rc = stoup_import_dry_begin(import, err);
+		if (rc < 0)
+			goto out_destroy;
+		goto out_begun;
+	}
 	if (rc == 0)
 		rc = stoup_store_lock(options->store_path, &import->lock, err);
 	if (rc < 0)
@@ -70,6 +76,7 @@ int stoup_import_begin(const struct stoup_import_options *options, struct stoup_
 			import->lock.dir_fd, import->lock.path, &import->spill, err);
 	if (rc < 0)
 		goto out_destroy;
+out_begun:
 	stoup_progress_begin(&import->progress, "reading", 0, options->quiet);
 	*ret = import;
 	return 0;
@@ -355,7 +362,10 @@ int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t k
 	effective = admit(import, series_idx, key, where, err);
 	if (effective < 0)
 		return (int)effective;
-	rc = stoup_import_arena_put(import, series_idx, effective, record, err);
+	if (import->options.dry_run)
+		stoup_import_dry_put(import, series_idx, record);
+	else
+		rc = stoup_import_arena_put(import, series_idx, effective, record, err);
 	if (rc < 0)
 		return rc;
 	note(import, series_idx, key, effective, schema->schema.stride);
@@ -397,7 +407,11 @@ int stoup_import_put_message(struct stoup_import *import, uint32_t series_idx, i
 	effective = admit(import, series_idx, key, where, err);
 	if (effective < 0)
 		return (int)effective;
-	rc = stoup_import_arena_put_message(import, series_idx, effective, key, bytes, len, err);
+	if (import->options.dry_run)
+		stoup_import_dry_message(import, series_idx, key, bytes, len);
+	else
+		rc = stoup_import_arena_put_message(
+			import, series_idx, effective, key, bytes, len, err);
 	if (rc < 0)
 		return rc;
 	unit_len = stoup_message_unit_len(len);
@@ -407,11 +421,23 @@ int stoup_import_put_message(struct stoup_import *import, uint32_t series_idx, i
 	return 0;
 }
 
+/* All checks are made, but what --replace would rewrite is not read. */
+static int dry_finish(struct stoup_import *import, struct stoup_error *err)
+{
+	int rc = import->options.replace ? 0 : stoup_import_overlap_check(import, err);
+
+	if (rc == 0 && !import->options.quiet)
+		stoup_import_summary(import);
+	return rc;
+}
+
 int stoup_import_finish(struct stoup_import *import, struct stoup_error *err)
 {
 	int rc;
 
 	stoup_progress_end(&import->progress);
+	if (import->options.dry_run)
+		return dry_finish(import, err);
 	rc = stoup_import_arena_flush(import, err);
 	stoup_import_arena_destroy(import);
 	if (rc == 0)

@@ -40,6 +40,7 @@ struct stoup_import_options {
 	int order_given; /* the user chose it: event64 (event64.h) is then kept unchecked with KEEP */
 	int replace;     /* records of the new key range take the old ones' place */
 	int quiet;
+	int dry_run; /* read and check all, show what would be stored; nothing is written */
 	struct stoup_filter filter; /* keys outside its range are left out, and counted */
 	uint32_t threads;           /* encoders; 0 = one per core */
 };

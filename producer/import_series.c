@@ -275,8 +275,10 @@ void stoup_import_series_fini(struct stoup_import *import)
 {
 	uint32_t i;
 
-	for (i = 0; i < import->series_cnt; i++)
+	for (i = 0; i < import->series_cnt; i++) {
 		free(import->series[i].name);
+		free(import->series[i].samples);
+	}
 	for (i = 0; i < import->schema_cnt; i++)
 		free(import->schemas[i].fields);
 	free(import->series);

@@ -77,6 +77,8 @@ struct stoup_import_series {
 	int64_t part_first_key; /* keys of the first and the last of them; with order KEEP the */
 	int64_t part_last_key;  /*   running maximum */
 	uint32_t volume_mark, volume_series_idx;
+	uint8_t *samples; /* --dry-run: the first records */
+	uint32_t sample_cnt;
 };
 
 /* An entry per record, growing down from the arena's end. */
@@ -176,6 +178,13 @@ int stoup_import_overlap_error(const struct stoup_import *import, uint32_t serie
 
 /* import_write.c: merge, encode, write and publish. Fills import->volumes. */
 int stoup_import_write(struct stoup_import *import, struct stoup_error *err);
+
+/* import_dry.c: --dry-run. Open the store where there is one; keep a sample; show them. */
+int stoup_import_dry_begin(struct stoup_import *import, struct stoup_error *err);
+void stoup_import_dry_put(struct stoup_import *import, uint32_t series_idx, const void *record);
+void stoup_import_dry_message(struct stoup_import *import, uint32_t series_idx, int64_t key,
+	const void *bytes, uint32_t len);
+void stoup_import_dry_summary(const struct stoup_import *import);
 
 /* import_summary.c */
 void stoup_import_summary(const struct stoup_import *import);
