@@ -4,6 +4,7 @@
  *
  * usage: helper_messages put STORE CODEC BLOCK ORDER SERIES SCHEMA SEED FIRST CNT [SERIES SCHEMA ...]
  *        helper_messages scan POOL SERIES SCHEMA SEED CNT [direct] [queries N] [pause] [fork] [backward]
+ *        helper_messages count POOL SERIES [direct]    what can be read, over what is damaged
  *
  * Message i of a seed has the key KEY0 + i / 3 * 1000 (ties of three, over all borders) and bytes by its
  * schema. A scan compares every message with what it must be; `pause` waits for a line on stdin after the
@@ -296,8 +297,43 @@ static int scan_all(int argc, char **argv)
 	return 0;
 }
 
+/* Go on behind damage, tell each, and count what is good and what was left out. */
+static int count_all(int argc, char **argv)
+{
+	struct stoup_range range = {.flags = argc > 2 ? STOUP_DIRECT : 0};
+	struct stoup_series series;
+	struct stoup_cursor *cur;
+	struct stoup_error err = {0};
+	struct stoup_span span;
+	struct stoup *st;
+	uint64_t seen = 0, len = 0;
+	int64_t left_out = 0;
+	int rc;
+
+	if (stoup_attach(argv[0], NULL, &st, &err) < 0 ||
+		stoup_series_find(st, argv[1], &series, &err) < 0 ||
+		stoup_scan(st, &series, &range, &cur, &err) < 0)
+		die("count", err.text);
+	while ((rc = stoup_next(cur, &span)) != 0) {
+		if (rc < 0) {
+			printf("%d %s\n", rc, stoup_cursor_error(cur)->text);
+			left_out += stoup_cursor_skip(cur);
+			continue;
+		}
+		seen += span.record_cnt;
+		for (uint64_t i = 0; i < span.record_cnt; i++)
+			len += stoup_message_at(&span, i).len;
+	}
+	printf("%" PRIu64 " %" PRId64 " %" PRIu64 "\n", seen, left_out, len);
+	stoup_cursor_close(cur);
+	stoup_detach(st);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc > 3 && strcmp(argv[1], "count") == 0)
+		return count_all(argc - 2, argv + 2);
 	if (argc > 10 && strcmp(argv[1], "put") == 0)
 		return put_all(argc - 2, argv + 2);
 	if (argc > 6 && strcmp(argv[1], "scan") == 0)

@@ -5,7 +5,7 @@ helper_messages makes them from their numbers and compares each one that a scan 
 """
 import json
 import os
-import struct
+import shutil
 import subprocess
 
 import lib_stoup as t
@@ -105,4 +105,37 @@ t.true(f"{CNT}" in table and "json" in table and "frames" in table, table)
 t.equal((row["records"], row["stride"]), (CNT, 0), "ls --json")
 
 # ---- damage inside of a run, under hashes that are right ----------------------------------------------------
-print("good")
+GOLDEN = os.path.join(os.environ["STOUP_SOURCE_DIR"], "tests", "golden", "damaged")
+with open(os.path.join(GOLDEN, "faults.txt"), encoding="utf-8") as table:
+    faults = [line.rstrip("\n").split("\t") for line in table if line.startswith("message-")]
+t.true(len(faults) >= 7, f"damaged volumes: {faults}")
+for name, _, _, off, words in faults:
+    store = t.temp_dir()
+    shutil.copy(os.path.join(GOLDEN, name + ".stoup"), os.path.join(store, "00000003-00-x.stoup"))
+    said = t.run([t.STOUP, "verify", store], 1).stdout
+    t.true(words[:100] in said and f"offset {off}" in said, f"verify: {said}")
+    daemon = t.Daemon(store, "4M")
+    for options in ([], ["direct"]):
+        *errors, counts = t.run([HELPER, "count", daemon.pool, "TEST/AAA/json", *options]).stdout.splitlines()
+        t.equal(counts.split()[:2], ["12", "7"], f"{name} {options}: messages read and left out")
+        t.equal(len(errors), 1, f"{name}: {errors}")
+        t.true(errors[0].startswith("-74 ") and f"block 1 at offset {off}" in errors[0], f"{name} {options}: {errors}")
+        # In a file the run is found by its first entry: damage there has other words.
+        t.true(options or words[:60] in errors[0], f"{name}: {errors}")
+        # The other series of that block: refused with it by the daemon, served by itself from the file.
+        *errors, counts = t.run([HELPER, "count", daemon.pool, "TEST/BBB/json", *options]).stdout.splitlines()
+        t.equal(counts.split()[:2], ["5", "0"] if options else ["0", "5"], f"{name} {options}: {errors}")
+        t.equal(t.run([HELPER, "count", daemon.pool, "TEST/AAA/frames", *options]).stdout.split()[0], "9",
+                "another block")
+    daemon.stop()
+
+# An ingest that would have to keep something of such a block says so, and changes nothing.
+def volumes():
+    return sorted(name for name in os.listdir(store) if name.endswith(".stoup"))
+
+
+before = volumes()
+first = (1_735_689_600_003_001_000 - KEY0) // 1000 * 3
+done = t.run([HELPER, "put", store, "lz4", "65536", "replace", "TEST/AAA/json", "json", "1", str(first), "2"], 1)
+t.true("block 1 is damaged" in done.stderr and "would be lost" in done.stderr, done.stderr)
+t.equal(volumes(), before, "the store is unchanged")
