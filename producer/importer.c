@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "producer/importer_binary.h"
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
 
@@ -127,7 +128,8 @@ static const struct stoup_importer csv = {
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-const struct stoup_importer *const stoup_importers[] = {&npy, &dbn, &csv, NULL};
+const struct stoup_importer *const stoup_importers[] = {
+	&npy, &dbn, &stoup_importer_itch, &csv, NULL};
 
 const struct stoup_importer *stoup_importer_named(const char *format)
 {

@@ -19,6 +19,7 @@
 #include "producer/filter.h"
 #include "producer/ingest_csv.h"
 #include "producer/ingest_dbn.h"
+#include "producer/ingest_itch.h"
 #include "producer/input.h"
 #include "producer/sink.h"
 
@@ -35,7 +36,10 @@ struct stoup_ingest_options {
 	const char *format;         /* --format as given; NULL: auto */
 	struct stoup_filter filter; /* applied by the importer (symbols) and by the import (keys) */
 	int allow_partial;          /* of a file that is cut at its end take what is whole */
+	int allow_steps;  /* times may step back: they are sorted, or kept in their order */
+	const char *date; /* of files that have times of day only; NULL: by their names */
 	struct stoup_dbn_options dbn;
+	struct stoup_itch_options itch;
 	struct stoup_csv_options csv;
 	struct stoup_event64_options event64;
 };
