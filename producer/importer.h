@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include "producer/event64_build.h"
 #include "producer/filter.h"
+#include "producer/frames.h"
 #include "producer/ingest_csv.h"
 #include "producer/ingest_dbn.h"
 #include "producer/ingest_itch.h"
@@ -40,6 +41,9 @@ struct stoup_ingest_options {
 	const char *date; /* of files that have times of day only; NULL: by their names */
 	struct stoup_dbn_options dbn;
 	struct stoup_itch_options itch;
+	const char *symbol;      /* of files that hold one symbol; NULL: by their paths */
+	int bi5_hour, bi5_point; /* one more than what was given; 0: not given */
+	struct stoup_frames_options frames;
 	struct stoup_csv_options csv;
 	struct stoup_event64_options event64;
 };

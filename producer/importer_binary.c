@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
+#include "producer/bi5.h"
 #include "producer/itch.h"
 
 /* ---- ITCH 5.0 ---------------------------------------------------------------------------------- */
@@ -89,4 +91,134 @@ const struct stoup_importer stoup_importer_itch = {
 	.option = itch_option,
 	.usage = itch_usage,
 	.ingest = itch_ingest,
+};
+
+/* ---- Dukascopy bi5 ----------------------------------------------------------------------------- */
+
+static int bi5_is(const uint8_t *bytes, size_t len, const char *path)
+{
+	size_t path_len = strlen(path);
+
+	(void)bytes;
+	(void)len;
+	return path_len >= 4 && strcasecmp(path + path_len - 4, ".bi5") == 0 ? STOUP_FORMAT_SURE
+	                                                                     : STOUP_FORMAT_NO;
+}
+
+/* A small number, whole; or -1. */
+static int small_number(const char *value, int max)
+{
+	int number = 0;
+
+	if (*value == '\0' || strlen(value) > 2)
+		return -1;
+	for (const char *p = value; *p; p++) {
+		if (*p < '0' || *p > '9')
+			return -1;
+		number = number * 10 + (*p - '0');
+	}
+	return number <= max ? number : -1;
+}
+
+static int bi5_option(struct stoup_ingest_options *options, const char *name, const char *value,
+	struct stoup_error *err)
+{
+	if (strcmp(name, "symbol") == 0) {
+		options->symbol = value;
+		if (*value && strlen(value) < sizeof(((struct stoup_bi5_path *)0)->symbol))
+			return 0;
+		return stoup_error_set(
+			err, -EINVAL, "--symbol %.40s: a name of 1 to 31 bytes, as EURUSD", value);
+	}
+	/* Given ones are kept as one more: 0 is not given. */
+	if (strcmp(name, "hour") == 0) {
+		options->bi5_hour = small_number(value, 23) + 1;
+		return options->bi5_hour > 0
+		               ? 0
+		               : stoup_error_set(err, -EINVAL, "--hour %.40s: 0 to 23, UTC", value);
+	}
+	if (strcmp(name, "point") == 0) {
+		options->bi5_point = small_number(value, 9) + 1;
+		return options->bi5_point > 0
+		               ? 0
+		               : stoup_error_set(err, -EINVAL,
+					 "--point %.40s: decimals of a price, 0 to 9", value);
+	}
+	return -ENOENT;
+}
+
+static int bi5_ingest(const struct stoup_sink *sink, struct stoup_input *input,
+	const struct stoup_ingest_options *options, struct stoup_error *err)
+{
+	const struct stoup_bi5_options bi5 = {
+		.series = options->series,
+		.dataset = options->itch.dataset,
+		.symbol = options->symbol,
+		.date = options->date,
+		.hour = options->bi5_hour - 1,
+		.point = options->bi5_point - 1,
+		.allow_partial = options->allow_partial,
+		.allow_steps = options->allow_steps,
+		.filter = &options->filter,
+	};
+
+	return stoup_ingest_bi5(sink, input, &bi5, err);
+}
+
+static const char *bi5_usage(void)
+{
+	return "Dukascopy (bi5): an hour of ticks, DUKASCOPY/SYMBOL/bi5; the path says symbol, date and hour,\n"
+	       "as EURUSD/2020/00/15/10h_ticks.bi5 (month 00 is January), or:\n"
+	       "  --symbol S, --date DATE, --hour H   (UTC; here January is 01)\n"
+	       "  --point N           decimals of its prices (default: 3 for XAU, XAG and pairs with JPY, 5\n"
+	       "                      for other pairs of AUD CAD CHF EUR GBP NZD USD; else refused)\n";
+}
+
+static const char *const bi5_suffixes[] = {".bi5", NULL};
+
+const struct stoup_importer stoup_importer_bi5 = {
+	.name = "bi5",
+	.what = "Dukascopy ticks",
+	.suffixes = bi5_suffixes,
+	.has_symbols = 1,
+	.is = bi5_is,
+	.option = bi5_option,
+	.usage = bi5_usage,
+	.ingest = bi5_ingest,
+};
+
+/* ---- messages behind their lengths ------------------------------------------------------------- */
+
+static int frames_option(struct stoup_ingest_options *options, const char *name, const char *value,
+	struct stoup_error *err)
+{
+	return stoup_frames_option(&options->frames, name, value, err);
+}
+
+static int frames_ingest(const struct stoup_sink *sink, struct stoup_input *input,
+	const struct stoup_ingest_options *options, struct stoup_error *err)
+{
+	struct stoup_frames_options frames = options->frames;
+
+	frames.series = options->series;
+	frames.allow_partial = options->allow_partial;
+	return stoup_ingest_frames(sink, input, &frames, err);
+}
+
+static const char *frames_usage(void)
+{
+	return "Messages behind their lengths (--format frames; --series NAME), kept as they are:\n"
+	       "  --frame-length TYPE u8, u16be, u16le, u32be, u32le, u64be, u64le: bytes of the message\n"
+	       "  --frame-time OFFSET:TYPE:UNIT\n"
+	       "                      the time inside the message, since 1970: 5:u64be:ns\n"
+	       "  --frame-time-first TYPE:UNIT\n"
+	       "                      the time before the length: u64le:us\n";
+}
+
+const struct stoup_importer stoup_importer_frames = {
+	.name = "frames",
+	.what = "messages behind their lengths",
+	.option = frames_option,
+	.usage = frames_usage,
+	.ingest = frames_ingest,
 };
