@@ -136,6 +136,11 @@ static int take_whole(struct reader *r, struct stoup_error *err)
 				" is of type 0x%02x, which ITCH 5.0 "
 				"does not have, and without lengths the next one can not be found",
 				r->file, r->chunk.pos_off, *p);
+		if (len > STOUP_ITCH_UNKNOWN_CAP)
+			return stoup_error_set(err, -EBADMSG,
+				"%s: the message at offset %" PRIu64 " claims %" PRIu32
+				" bytes, and none of ITCH 5.0 has more than 50: no such file, or damaged",
+				r->file, r->chunk.pos_off + r->frame_len, len);
 		if (left < r->frame_len + len)
 			return 0;
 		if (len == 0) {
