@@ -361,6 +361,7 @@ static void options_share(struct stoup_ingest *ingest)
 	options->csv.series = options->series;
 	options->event64.series = options->series;
 	options->event64.allow_partial = options->allow_partial;
+	options->allow_steps = ingest->import.order != STOUP_ORDER_REFUSE;
 	ingest->import.filter = options->filter;
 }
 

@@ -326,3 +326,38 @@ for i, at in enumerate((0, 8, 12, 16, 60, len(THREE) - 12, len(THREE) - 4)):
     message_seed(f"broken-{i}", 4, 3, bytes(broken))
 for i, text in enumerate((b'{"a":{"b":[[[{}]]]},"c":null}', b"-0.10e+5", b'"\\ud83d\\ude00\xc3\xa9"', b"[1,]", b"[" * 600)):
     seed("message", f"json-{i}", bytes(21) + text)
+
+# ---- ITCH 5.0 ----------------------------------------------------------------------------------------
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import lib_itch  # noqa: E402
+
+for number, options in enumerate((0, 1, 2, 4, 8, 16, 31)):
+    day = lib_itch.Day(number, 18, ["AAPL", "Z", "MSFT"], 0)
+    seed("itch", f"day-{number}", bytes([options]) + lib_itch.framed(day.messages))
+    seed("itch", f"bare-{number}", bytes([options]) + b"".join(day.messages))
+ITCH_TAILS = {"H": 14, "Y": 9, "L": 15, "V": 24, "W": 1, "K": 17, "J": 24, "h": 10, "N": 9, "O": 37, "~": 20}
+seed("itch", "kinds", b"\4" + lib_itch.framed(
+    [lib_itch.system(1, "O")] + [lib_itch.head(kind, 3, 9) + b"A" * length for kind, length in ITCH_TAILS.items()]))
+ITCH_DIRECTORY = lib_itch.directory(1, 5, "AAPL")
+seed("itch", "little", b"\0" + b"".join(struct.pack("<H", 39) + ITCH_DIRECTORY for _ in range(3)))
+seed("itch", "soup", b"\0" + b"".join(struct.pack(">H", 40) + b"S" + ITCH_DIRECTORY for _ in range(3)))
+seed("itch", "gzip", b"\0" + zlib.compress(lib_itch.framed([ITCH_DIRECTORY] * 3), wbits=31))
+
+# ---- bi5 and frames -----------------------------------------------------------------------------------
+BI5_ROWS = b"".join(struct.pack(">IIIff", n * 900, 111500 + n, 111490, 1.5, 0.75) for n in range(5))
+seed("bi5", "rows", b"\0" + BI5_ROWS)
+seed("bi5", "cut", b"\x20" + BI5_ROWS[:-7])
+seed("bi5", "back", b"\x40" + BI5_ROWS + BI5_ROWS)
+seed("bi5", "little", b"\0" + struct.pack("<IIIff", 5, 111500, 111490, 1.5, 0.75))
+seed("bi5", "html", b"\0<html>404</html>")
+for known in (False, True):
+    import lzma
+    packed = lzma.compress(BI5_ROWS, format=lzma.FORMAT_ALONE, preset=0)
+    if known:
+        packed = packed[:5] + struct.pack("<Q", len(BI5_ROWS)) + packed[13:]
+    seed("bi5", f"lzma-{known:d}", b"\0" + packed)
+for choice, code in ((2, ">H"), (4, "<H"), (6, ">I"), (8, "<I"), (10, ">Q"), (12, "<Q")):
+    body = b"abc" + struct.pack(">Q", 10**18) + b"def"
+    seed("bi5", f"frames-{choice}", bytes([1 | choice]) + (struct.pack(code, len(body)) + body) * 3)
+    first = struct.pack("<I", 10**9) + struct.pack(code, 3) + b"def"
+    seed("bi5", f"first-{choice}", bytes([1 | 16 | 128 | choice]) + first * 3)
