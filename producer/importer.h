@@ -19,6 +19,7 @@
 #include "producer/filter.h"
 #include "producer/ingest_csv.h"
 #include "producer/ingest_dbn.h"
+#include "producer/ingest_jsonl.h"
 #include "producer/input.h"
 #include "producer/sink.h"
 
@@ -38,6 +39,7 @@ struct stoup_ingest_options {
 	struct stoup_dbn_options dbn;
 	struct stoup_csv_options csv;
 	struct stoup_event64_options event64;
+	struct stoup_jsonl_options jsonl;
 };
 
 struct stoup_importer {

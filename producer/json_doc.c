@@ -177,11 +177,14 @@ static int unicode_escape(struct encode *e)
 	if (c >= 0xd800 && c < 0xe000) {
 		if (c >= 0xdc00)
 			return fail(e, -EBADMSG, at, "half of a surrogate pair is no character");
-		if (e->at < e->end && e->end - e->at < 2)
-			return fail_at(e, e->end, NULL);
-		if (e->at < e->end && (e->at[0] != '\\' || e->at[1] != 'u'))
-			return fail(e, -EBADMSG, at, "half of a surrogate pair is no character");
-		rc = e->at < e->end ? hex4(e, e->at + 2, &low) : fail_at(e, e->at, NULL);
+		for (int i = 0; i < 2; i++) {
+			if (e->at + i >= e->end)
+				return fail_at(e, e->end, NULL);
+			if (e->at[i] != "\\u"[i])
+				return fail(e, -EBADMSG, at,
+					"half of a surrogate pair is no character");
+		}
+		rc = hex4(e, e->at + 2, &low);
 		if (rc < 0)
 			return rc;
 		if (low < 0xdc00 || low >= 0xe000)
@@ -210,6 +213,19 @@ static int escape(struct encode *e)
 	return 0;
 }
 
+/* Is what stands there the begin of a character whose end is cut off? */
+static int is_cut(const uint8_t *at, const uint8_t *end)
+{
+	size_t left = (size_t)(end - at), len = at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : 4;
+
+	if (at[0] < 0xc2 || at[0] > 0xf4 || left >= len)
+		return 0;
+	for (size_t i = 1; i < left; i++)
+		if ((at[i] & 0xc0) != 0x80)
+			return 0;
+	return 1;
+}
+
 /* The rest of a string that has more than plain characters; e->out stands behind the plain ones. */
 static int string_rest(struct encode *e)
 {
@@ -232,6 +248,8 @@ static int string_rest(struct encode *e)
 			continue;
 		}
 		len = *plain < 0x20 ? 0 : stoup_doc_utf8(plain, e->end);
+		if (len == 0 && is_cut(plain, e->end))
+			return fail(e, -ENODATA, e->end, "it ends inside of a string");
 		if (len == 0)
 			return fail_at(e, plain,
 				*plain < 0x20 ? "a control character in a string is written \\u00XX"
