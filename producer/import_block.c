@@ -240,6 +240,8 @@ static int volume_open(struct stoup_import_builder *builder, struct stoup_error 
 	builder->file_open = 1;
 	for (i = 0; i < builder->superseded_cnt && rc == 0; i++)
 		rc = stoup_vol_add_superseded(builder->file.writer, builder->superseded[i]);
+	for (i = 0; i < builder->import->source_cnt && rc == 0; i++)
+		rc = stoup_vol_add_source(builder->file.writer, &builder->import->sources[i]);
 	if (rc < 0)
 		return stoup_error_set(err, rc, "%s/%s: listing what it supersedes failed: %s",
 			import->lock.path, builder->file.name, strerror(-rc));
