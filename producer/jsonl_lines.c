@@ -16,7 +16,8 @@ static int is_wide(const uint8_t *bytes, size_t len)
 		return 0;
 	return (bytes[0] == 0xff && bytes[1] == 0xfe) || (bytes[0] == 0xfe && bytes[1] == 0xff) ||
 	       (bytes[0] == 0 && bytes[1] != 0) || (bytes[0] != 0 && bytes[1] == 0) ||
-	       (len >= 4 && bytes[0] == 0 && bytes[1] == 0 && bytes[2] == 0xfe);
+	       (len >= 4 && bytes[0] == 0 && bytes[1] == 0 &&
+		       (bytes[2] == 0xfe || (bytes[2] == 0 && bytes[3] != 0)));
 }
 
 int stoup_lines_init(struct stoup_lines *lines, struct stoup_input *input, struct stoup_error *err)
@@ -59,12 +60,6 @@ static int room(struct stoup_lines *lines, struct stoup_error *err)
 	}
 	if (lines->to < lines->cap / 2)
 		return 0;
-	if (lines->cap > STOUP_LINE_LEN_CAP)
-		return stoup_error_set(err, -EMSGSIZE,
-			"%s: line %" PRIu64
-			" is longer than %u MiB: is it text, one message a line?",
-			stoup_input_name(lines->input), lines->number + 1,
-			STOUP_LINE_LEN_CAP >> 20);
 	buf = realloc(lines->buf, lines->cap * 2);
 	if (!buf)
 		return stoup_error_set(err, -ENOMEM, "no memory for line %" PRIu64 " of %s",
@@ -119,8 +114,14 @@ int stoup_lines_next(struct stoup_lines *lines, struct stoup_line *ret, struct s
 		char *found = left > seen ? memchr(text + seen, '\n', left - seen) : NULL;
 		int rc;
 
+		len = found ? (size_t)(found - text) : left;
+		if (len > STOUP_LINE_LEN_CAP)
+			return stoup_error_set(err, -EMSGSIZE,
+				"%s: line %" PRIu64
+				" is longer than %u MiB: is it text, one message a line?",
+				stoup_input_name(lines->input), lines->number + 1,
+				STOUP_LINE_LEN_CAP >> 20);
 		if (found) {
-			len = (size_t)(found - text);
 			lines->from += len + 1;
 			*ret = (struct stoup_line){.text = text,
 				.len = len > 0 && text[len - 1] == '\r' ? len - 1 : len,
