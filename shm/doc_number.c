@@ -110,6 +110,28 @@ int stoup_doc_number_is(const char *text, size_t len)
 	return at == len;
 }
 
+/* Is it a decimal, by the wider grammar of shm/decimal.h: also +1, .5, 007? */
+static int decimal_is(const char *text, size_t len)
+{
+	size_t at = len > 0 && (text[0] == '-' || text[0] == '+'),
+	       n = digits_len(text + at, len - at);
+
+	at += n;
+	if (at < len && text[at] == '.') {
+		size_t behind = digits_len(text + at + 1, len - at - 1);
+
+		n += behind;
+		at += 1 + behind;
+	}
+	if (n > 0 && at < len && (text[at] == 'e' || text[at] == 'E')) {
+		at++;
+		at += at < len && (text[at] == '+' || text[at] == '-');
+		n = digits_len(text + at, len - at);
+		at += n;
+	}
+	return n > 0 && at == len;
+}
+
 /* ---- decimals by value ---------------------------------------------------------------------------- */
 
 /* Digits of a decimal from its first to its last that is not zero, the point wherever it stands among
@@ -136,7 +158,8 @@ static int64_t exponent_of(const char *at, const char *end)
 
 static struct digits digits_of(const char *text, size_t len)
 {
-	const char *end = text + len, *exponent = text, *point, *at = text + (len && *text == '-');
+	const char *end = text + len, *exponent = text, *point,
+		   *at = text + (len && (*text == '-' || *text == '+'));
 	struct digits ret = {.sign = len && *text == '-' ? -1 : 1};
 
 	while (exponent < end && *exponent != 'e' && *exponent != 'E')
@@ -298,7 +321,7 @@ int stoup_doc_double(const struct stoup_doc *value, double *ret)
 	default:
 		break;
 	}
-	if (!stoup_doc_number_is(number.text, number.text_len))
+	if (!decimal_is(number.text, number.text_len))
 		return -EINVAL;
 	found = stoup_doc_nearest(number.text, number.text_len);
 	if (!isfinite(found))

@@ -73,12 +73,12 @@ static void walk(struct walk *w, const struct stoup_doc *doc, int depth)
 		w->values[w->value_cnt++] = *doc;
 	if (stoup_doc_iterate(doc, &iter) < 0 || depth == STOUP_DOC_DEPTH_CAP)
 		return;
-	while ((rc = stoup_doc_next(&iter, &key, &value)) == 1) {
-		if (iter.keyed) {
+	for (; (rc = stoup_doc_next(&iter, &key, &value)) == 1; idx++) {
+		if (idx < 16 && iter.keyed) {
 			MUST(stoup_doc_get(
 				     doc, (const char *)key.payload, key.payload_len, &found) == 1);
 		} else if (idx < 16) {
-			MUST(stoup_doc_at(doc, idx++, &found) == 1);
+			MUST(stoup_doc_at(doc, idx, &found) == 1);
 			MUST(found.payload == value.payload);
 		}
 		walk(w, &value, depth + 1);
