@@ -8,6 +8,7 @@ import random
 import subprocess
 from decimal import Decimal, InvalidOperation
 
+import lib_document
 import lib_stoup as t
 
 HELPER = os.path.join(t.BIN, "helper_doc")
@@ -103,6 +104,10 @@ found = through(texts)
 t.equal(len(found), len(texts), "lines")
 for text, line in zip(texts, found):
     t.true(same(loads(text), loads(line)), f"seed {SEED}: {text!r} came back as {line!r}")
+# A reader that was written from docs/document-format.md sees the same values in the bytes.
+for text, line in zip(texts, through(texts, "--hex")):
+    found_value = lib_document.document(bytes.fromhex(line))
+    t.true(same(loads(text), found_value), f"seed {SEED}: {text!r} is {found_value!r} in the document {line}")
 # The second way changes nothing any more.
 t.true(through(found) == found, "printed JSON is a fixed point")
 t.true(through(found, "--hex") == through(texts, "--hex"), "printed JSON has the same document")
