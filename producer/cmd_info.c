@@ -1,0 +1,2 @@
+int stoup_cmd_info(int argc, char **argv);
+int stoup_cmd_info(int argc, char **argv) { (void)argc; (void)argv; return 2; }
