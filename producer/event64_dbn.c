@@ -401,19 +401,25 @@ static int sink_put(void *arg, uint32_t source_idx, int64_t key, const void *rec
 	return event_add(c, source, &facts, STOUP_EV_TRADE, where, err);
 }
 
+static void sink_note(void *arg, const char *text)
+{
+	const struct convert *c = arg;
+
+	stoup_event64_note(c->options, "%s", text);
+}
+
 int stoup_event64_dbn(struct stoup_event64_build *build, struct stoup_input *input,
 	const struct stoup_event64_options *options, struct stoup_error *err)
 {
 	struct convert c = {.build = build, .options = options, .file = stoup_input_name(input)};
-	const struct stoup_dbn_sink sink = {&c, sink_series, sink_put};
-	const struct stoup_dbn_options dbn = {.series = options->series,
-		.allow_partial = options->allow_partial,
-		.note = options->note,
-		.note_arg = options->note_arg};
+	const struct stoup_sink sink = {
+		.arg = &c, .series = sink_series, .put = sink_put, .note = sink_note};
+	const struct stoup_dbn_options dbn = {
+		.series = options->series, .allow_partial = options->allow_partial};
 	int rc;
 
 	stoup_event64_build_file(build, c.file);
-	rc = stoup_ingest_dbn_input(&sink, input, &dbn, err);
+	rc = stoup_ingest_dbn(&sink, input, &dbn, err);
 	if (rc == 0 && c.skipped_cnt > 0)
 		stoup_event64_note(options,
 			"%s: %llu records that tell of no price (definitions, status...) were left out",

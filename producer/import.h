@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.h - where importers put records: the sink behind `stoup ingest`.
+/* import.h - where importers put records and messages: the sink behind `stoup ingest`.
  *
  *      dbn.c, csv.c ... --series, put--> import --partition by series--> spill file
  *                                                  |  finish
@@ -22,13 +22,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "codec/block.h"
+#include "producer/filter.h"
+#include "producer/sink.h"
 #include "shm/stoup_types.h"
 
 #define STOUP_ORDER_REFUSE 0 /* a step back in time is an error that names the row */
 #define STOUP_ORDER_SORT   1 /* stable sort by key */
 #define STOUP_ORDER_KEEP   2 /* record order stays; key = running maximum; steps back are counted */
-
-#define STOUP_SERIES_NAME_CAP 512 /* bytes with the NUL */
 
 struct stoup_import_options {
 	const char *store_path;
@@ -40,14 +40,9 @@ struct stoup_import_options {
 	int order_given; /* the user chose it: event64 (event64.h) is then kept unchecked with KEEP */
 	int replace;     /* records of the new key range take the old ones' place */
 	int quiet;
-	uint32_t threads; /* encoders; 0 = one per core */
-};
-
-/* Where a record came from, for error texts: file name, and line (CSV, 1-based) or byte offset. */
-struct stoup_where {
-	const char *file;
-	uint64_t line;     /* 0: none */
-	uint64_t file_off; /* bytes into the decompressed stream */
+	int dry_run; /* read and check all, show what would be stored; nothing is written */
+	struct stoup_filter filter; /* keys outside its range are left out, and counted */
+	uint32_t threads;           /* encoders; 0 = one per core */
 };
 
 struct stoup_import;
@@ -67,14 +62,16 @@ int64_t stoup_import_series(struct stoup_import *import, const char *name,
 int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *record, const struct stoup_where *where, struct stoup_error *err);
 
+/* Put one message of `len` bytes (0 is allowed) into a series of a schema of messages: json, bipf, itch50,
+ * frames. The bytes are copied. As stoup_import_put; -EMSGSIZE for more than STOUP_MESSAGE_LEN_CAP
+ * bytes. What the bytes must be (JSON in UTF-8) is the caller's to check. */
+int stoup_import_put_message(struct stoup_import *import, uint32_t series_idx, int64_t key,
+	const void *bytes, uint32_t len, const struct stoup_where *where, struct stoup_error *err);
+
 /* Write and publish the volumes, print the summary. -EEXIST for an overlap with the store. */
 int stoup_import_finish(struct stoup_import *import, struct stoup_error *err);
 
 /* End an import, finished or not; NULL is allowed. An unfinished one leaves no trace. */
 void stoup_import_destroy(struct stoup_import *import);
-
-/* Escape a symbol for a series name: '%' and '/' and control bytes as %XX. Returns the length, or
- * -ENAMETOOLONG. */
-int stoup_symbol_escape(const char *symbol, char *dst, size_t dst_cap);
 
 #endif

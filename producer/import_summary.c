@@ -51,6 +51,13 @@ static void series_print(const struct stoup_import *import, uint32_t series_idx,
 			width, "", series->kept_cnt);
 }
 
+static void filtered_print(const struct stoup_import *import)
+{
+	if (import->filtered_cnt > 0)
+		printf("%" PRIu64 " records outside --from and --to were left out\n",
+			import->filtered_cnt);
+}
+
 static void series_table(const struct stoup_import *import)
 {
 	uint32_t *order = stoup_import_series_sorted(import), i, cnt = 0, shown = 0;
@@ -77,6 +84,7 @@ static void series_table(const struct stoup_import *import)
 		printf("... and %" PRIu32 " series more\n", cnt - shown);
 	printf("%-*s %12" PRIu64 "  in %" PRIu32 " series\n", width, "total", import->record_cnt,
 		cnt);
+	filtered_print(import);
 	free(order);
 }
 
@@ -122,8 +130,12 @@ void stoup_import_summary(const struct stoup_import *import)
 			import->store->faults[i].text);
 	if (import->record_cnt == 0) {
 		printf("no records: nothing was stored\n");
+		filtered_print(import);
 		return;
 	}
 	series_table(import);
-	volumes_print(import);
+	if (import->options.dry_run)
+		stoup_import_dry_summary(import);
+	else
+		volumes_print(import);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ingest_csv.c - text tables into an import (see ingest_csv.h). */
+/* ingest_csv.c - text tables into a sink (see ingest_csv.h). */
 #include <errno.h>
 
 #include "producer/csv_table.h"
@@ -11,22 +11,21 @@ static int64_t read_input(void *source, void *dst, size_t len, struct stoup_erro
 	return stoup_input_read(source, dst, len, err);
 }
 
-static int put_all(struct stoup_import *import, struct stoup_csv_table *table, uint32_t series_idx,
-	struct stoup_error *err)
+static int put_all(const struct stoup_sink *sink, struct stoup_csv_table *table,
+	uint32_t series_idx, struct stoup_error *err)
 {
 	struct stoup_csv_record record;
 	int rc;
 
 	while ((rc = stoup_csv_table_next(table, &record, err)) > 0) {
-		rc = stoup_import_put(
-			import, series_idx, record.key, record.bytes, &record.where, err);
+		rc = sink->put(sink->arg, series_idx, record.key, record.bytes, &record.where, err);
 		if (rc)
 			return rc;
 	}
 	return rc;
 }
 
-int stoup_ingest_csv(struct stoup_import *import, struct stoup_input *input,
+int stoup_ingest_csv(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_csv_options *options, struct stoup_error *err)
 {
 	struct stoup_csv_table *table = NULL;
@@ -41,13 +40,12 @@ int stoup_ingest_csv(struct stoup_import *import, struct stoup_input *input,
 		read_input, input, stoup_input_name(input), options, &table, err);
 	if (rc)
 		return rc;
-	series_idx =
-		stoup_import_series(import, options->series, stoup_csv_table_schema(table), err);
+	series_idx = sink->series(sink->arg, options->series, stoup_csv_table_schema(table), err);
 	if (series_idx < 0) {
 		rc = (int)series_idx;
 		goto out_destroy;
 	}
-	rc = put_all(import, table, (uint32_t)series_idx, err);
+	rc = put_all(sink, table, (uint32_t)series_idx, err);
 out_destroy:
 	stoup_csv_table_destroy(table);
 	return rc;

@@ -23,8 +23,8 @@
 #define STOUP_PRODUCER_INGEST_CSV_H
 
 #include <stdint.h>
-#include "producer/import.h"
 #include "producer/input.h"
+#include "producer/sink.h"
 #include "shm/timestamp.h"
 #include "shm/stoup_types.h"
 
@@ -61,10 +61,10 @@ int stoup_csv_option(struct stoup_csv_options *options, const char *name, const 
 /* Help text of these options, a line each. Static. */
 const char *stoup_csv_usage(void);
 
-/* Read `path` ("-": standard input; packed files are unpacked) and put its rows into `import`. 0,
- * or a negative errno with text: -EINVAL for options that do not fit the file, -EBADMSG for a
- * mangled row, and what input and import give. Blocks. */
-int stoup_ingest_csv(struct stoup_import *import, struct stoup_input *input,
+/* Put the rows of an open input, which stays the caller's, into `sink`. 0, or a negative errno with
+ * text: -EINVAL for options that do not fit the file, -EBADMSG for a mangled row, and what input and
+ * sink give. Blocks. */
+int stoup_ingest_csv(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_csv_options *options, struct stoup_error *err);
 
 #endif

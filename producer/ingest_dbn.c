@@ -7,18 +7,15 @@
 #include "producer/ingest_dbn.h"
 #include "producer/ingest_dbn_route.h"
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define CHUNK_LEN (1024u * 1024u) /* holds any table row and any record many times over */
-#define NOTE_CAP  512
 
 _Static_assert(CHUNK_LEN > STOUP_DBN_FEED_LEN, "the longest table row fits the chunk");
 
 struct reader {
-	const struct stoup_dbn_sink *sink;
+	const struct stoup_sink *sink;
 	struct stoup_input *input;
 	const struct stoup_dbn_options *options;
 	struct stoup_dbn_route *route;
@@ -32,20 +29,6 @@ struct reader {
 	uint64_t skipped_off; /* of the first one */
 	uint8_t skipped_rtype;
 };
-
-__attribute__((format(printf, 2, 3))) static void note(
-	const struct stoup_dbn_options *options, const char *fmt, ...)
-{
-	char text[NOTE_CAP];
-	va_list args;
-	va_start(args, fmt);
-	vsnprintf(text, sizeof(text), fmt, args);
-	va_end(args);
-	if (options->note)
-		options->note(options->note_arg, text);
-	else
-		fprintf(stderr, "%s\n", text);
-}
 
 static const char *name_of(const struct reader *reader)
 {
@@ -243,7 +226,7 @@ static int check_end(struct reader *reader, struct stoup_error *err)
 			"missing; "
 			"--allow-partial imports what is before it",
 			name_of(reader), (unsigned long long)reader->pos_off, len - have, len);
-	note(reader->options,
+	stoup_sink_note(reader->sink,
 		"%s: the record at offset %llu is cut short (%zu of its %u bytes): left out",
 		name_of(reader), (unsigned long long)reader->pos_off, have, len);
 	return 0;
@@ -257,7 +240,7 @@ static int forgive(struct reader *reader, const struct stoup_error *why, struct 
 	if (!reader->options->allow_partial)
 		return stoup_error_set(
 			err, why->code, "%s; --allow-partial imports what is before it", why->text);
-	note(reader->options, "%s; imported as far as it goes", why->text);
+	stoup_sink_note(reader->sink, "%s; imported as far as it goes", why->text);
 	reader->is_eof = 1;
 	return 0;
 }
@@ -283,25 +266,25 @@ static void tell(const struct reader *reader)
 	uint32_t first_id;
 	uint64_t unmapped_cnt = stoup_dbn_route_unmapped(reader->route, &first_id);
 	if (unmapped_cnt > 0 && !reader->options->series && !reader->options->one_stream)
-		note(reader->options,
+		stoup_sink_note(reader->sink,
 			"%s: %llu records of instruments without a symbol on their day (the first: "
 			"%u) went "
 			"to series named by the instrument's number",
 			name_of(reader), (unsigned long long)unmapped_cnt, first_id);
 	if (reader->skipped_cnt > 0)
-		note(reader->options,
+		stoup_sink_note(reader->sink,
 			"%s: %llu records of unknown types were skipped (the first at offset %llu, "
 			"of type "
 			"0x%02x)",
 			name_of(reader), (unsigned long long)reader->skipped_cnt,
 			(unsigned long long)reader->skipped_off, reader->skipped_rtype);
 	if (reader->record_cnt == 0)
-		note(reader->options, "%s: holds no records to import", name_of(reader));
+		stoup_sink_note(reader->sink, "%s: holds no records to import", name_of(reader));
 }
 
 /* ---- entry ----------------------------------------------------------------------------------- */
 
-int stoup_ingest_dbn_input(const struct stoup_dbn_sink *sink, struct stoup_input *input,
+int stoup_ingest_dbn(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_dbn_options *options, struct stoup_error *err)
 {
 	struct reader reader = {.sink = sink, .input = input, .options = options};
@@ -323,24 +306,4 @@ int stoup_ingest_dbn_input(const struct stoup_dbn_sink *sink, struct stoup_input
 	stoup_dbn_route_destroy(reader.route);
 	free(reader.buf);
 	return rc;
-}
-
-static int64_t import_series(
-	void *arg, const char *name, const struct stoup_schema *schema, struct stoup_error *err)
-{
-	return stoup_import_series(arg, name, schema, err);
-}
-
-static int import_put(void *arg, uint32_t series_idx, int64_t key, const void *record,
-	const struct stoup_where *where, struct stoup_error *err)
-{
-	return stoup_import_put(arg, series_idx, key, record, where, err);
-}
-
-int stoup_ingest_dbn(struct stoup_import *import, struct stoup_input *input,
-	const struct stoup_dbn_options *options, struct stoup_error *err)
-{
-	const struct stoup_dbn_sink sink = {import, import_series, import_put};
-
-	return stoup_ingest_dbn_input(&sink, input, options, err);
 }

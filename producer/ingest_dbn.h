@@ -23,7 +23,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "producer/import.h"
+#include "producer/filter.h"
+#include "producer/sink.h"
 #include "producer/input.h"
 
 #define STOUP_DBN_ALIAS_CAP 64u
@@ -32,31 +33,17 @@ struct stoup_dbn_options {
 	const char *series; /* put all records into this series; NULL: by symbol and schema */
 	int one_stream;     /* DATASET/ALL/schema, whatever the symbol */
 	int allow_partial;  /* a file cut at its end: import the whole records */
-	void (*note)(void *arg, const char *text); /* what the user should know; NULL: stderr */
-	void *note_arg;
+	const struct stoup_filter *filter; /* symbols and keys; NULL: all */
 };
 
-/* Where records go; stoup_import_series and stoup_import_put have these forms. */
-struct stoup_dbn_sink {
-	void *arg;
-	int64_t (*series)(void *arg, const char *name, const struct stoup_schema *schema,
-		struct stoup_error *err);
-	int (*put)(void *arg, uint32_t series_idx, int64_t key, const void *record,
-		const struct stoup_where *where, struct stoup_error *err);
-};
-
-/* Import an open input, which stays the caller's, into `import`. 0; what the input and the sink give
- * (input.h, import.h); -EPROTONOSUPPORT for another version than 1 to 3 and for DBZ; -EBADMSG for a
+/* Put the records of an open input, which stays the caller's, into `sink`. 0; what the input and the sink give
+ * (input.h, sink.h); -EPROTONOSUPPORT for another version than 1 to 3 and for DBZ; -EBADMSG for a
  * fragment, damaged metadata, a record length under 4 words or not that of its kind; -ENODATA for
  * a record cut at the end (allow_partial: a note instead); -EINVAL where `series` meets a second
  * schema, and for options that exclude each other; -E2BIG for the limits above. Texts name file
- * and offset in the decompressed stream. Records put before an error stay in `import`, which the
- * caller then destroys. May block on disk or pipe. */
-int stoup_ingest_dbn(struct stoup_import *import, struct stoup_input *input,
-	const struct stoup_dbn_options *options, struct stoup_error *err);
-
-/* The same into any sink. Texts do the naming. */
-int stoup_ingest_dbn_input(const struct stoup_dbn_sink *sink, struct stoup_input *input,
+ * and offset in the decompressed stream. Records put before an error stay in the sink, whose
+ * owner drops them. May block on disk or pipe. */
+int stoup_ingest_dbn(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_dbn_options *options, struct stoup_error *err);
 
 #endif

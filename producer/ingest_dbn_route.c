@@ -36,7 +36,7 @@ struct live {
 };
 
 struct stoup_dbn_route {
-	struct stoup_dbn_sink sink;
+	struct stoup_sink sink;
 	const struct stoup_dbn_options *options;
 	struct stoup_dbn_meta meta;
 	struct stoup_dbn_kind kinds[256];
@@ -357,9 +357,8 @@ int stoup_dbn_route_find(struct stoup_dbn_route *route, const struct stoup_dbn_r
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int stoup_dbn_route_create(const struct stoup_dbn_sink *sink,
-	const struct stoup_dbn_options *options, struct stoup_dbn_meta *meta,
-	struct stoup_dbn_route **ret, struct stoup_error *err)
+int stoup_dbn_route_create(const struct stoup_sink *sink, const struct stoup_dbn_options *options,
+	struct stoup_dbn_meta *meta, struct stoup_dbn_route **ret, struct stoup_error *err)
 {
 	struct stoup_dbn_route *route = calloc(1, sizeof(*route));
 	const char *dataset = *meta->dataset ? meta->dataset : NO_DATASET;

@@ -25,7 +25,7 @@ struct move {
 };
 
 struct reader {
-	struct stoup_import *import;
+	const struct stoup_sink *sink;
 	struct stoup_input *input;
 	const struct stoup_csv_options *options;
 	struct stoup_npy npy;
@@ -376,7 +376,7 @@ static int put_row(struct reader *r, const uint8_t *row, uint64_t row_off, struc
 	if (rc < 0)
 		return rc;
 	memcpy(&key, record + r->schema->key_off, sizeof(key));
-	return stoup_import_put(r->import, r->series_idx, key, record, &where, err);
+	return r->sink->put(r->sink->arg, r->series_idx, key, record, &where, err);
 }
 
 static int put_rows(struct reader *r, struct stoup_error *err)
@@ -437,14 +437,14 @@ static int ingest(struct reader *r, struct stoup_error *err)
 	if (!r->rows || !r->record)
 		return stoup_error_set(err, -ENOMEM, "no memory to read %s", name_of(r));
 	stoup_csv_value_blank(r->schema, r->record);
-	series_idx = stoup_import_series(r->import, r->options->series, r->schema, err);
+	series_idx = r->sink->series(r->sink->arg, r->options->series, r->schema, err);
 	if (series_idx < 0)
 		return (int)series_idx;
 	r->series_idx = (uint32_t)series_idx;
 	return put_rows(r, err);
 }
 
-int stoup_ingest_npy(struct stoup_import *import, struct stoup_input *input,
+int stoup_ingest_npy(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_csv_options *options, struct stoup_error *err)
 {
 	struct reader *r = calloc(1, sizeof(*r));
@@ -453,7 +453,7 @@ int stoup_ingest_npy(struct stoup_import *import, struct stoup_input *input,
 	if (!r)
 		return stoup_error_set(
 			err, -ENOMEM, "no memory to read %s", stoup_input_name(input));
-	r->import = import;
+	r->sink = sink;
 	r->input = input;
 	r->options = options;
 	rc = options_check(r, options, err);

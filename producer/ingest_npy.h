@@ -17,14 +17,14 @@
 #ifndef STOUP_PRODUCER_INGEST_NPY_H
 #define STOUP_PRODUCER_INGEST_NPY_H
 
-#include "producer/import.h"
 #include "producer/ingest_csv.h"
 #include "producer/input.h"
+#include "producer/sink.h"
 
-/* Put the rows of an open input, which stays the caller's, into `import`. Of the options series, schema,
+/* Put the rows of an open input, which stays the caller's, into `sink`. Of the options series, schema,
  * time and interval count; others are refused. 0; -EINVAL for options that do not fit the array, -ENOTSUP and -EBADMSG as stoup_npy_header,
- * -ENODATA for a file that ends before its last row, or what input and import give. Texts name file and offset. */
-int stoup_ingest_npy(struct stoup_import *import, struct stoup_input *input,
+ * -ENODATA for a file that ends before its last row, or what input and sink give. Texts name file and offset. */
+int stoup_ingest_npy(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_csv_options *options, struct stoup_error *err);
 
 #endif

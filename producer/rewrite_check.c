@@ -40,8 +40,7 @@ static int part_read(
 	const struct stoup_vol_index *index = part->volume->index;
 	int64_t series_idx = series_find(rewrite, part);
 	struct stoup_rewrite_series *series;
-	struct stoup_vol_fault fault;
-	uint32_t stride = stoup_part_schema(part)->stride, i;
+	uint32_t i;
 
 	if (series_idx < 0)
 		return stoup_error_set(err, -EPROTO,
@@ -52,23 +51,16 @@ static int part_read(
 		const struct stoup_vol_segment *segment =
 			&index->segments[part->series->segment_first + i];
 		const uint8_t *raw;
-		int rc = stoup_block_cache_get(
-			rewrite->cache, part->volume, segment->block_idx, &raw, &fault);
+		int rc = stoup_rewrite_segment_get(
+			rewrite, part, part->series->segment_first + i, &raw, err);
 
-		if (rc < 0)
-			return stoup_error_set(err, rc,
-				"a new volume does not read back: block %" PRIu32
-				": %.80s; nothing was "
-				"changed",
-				segment->block_idx, fault.what);
-		if (stride > 0)
-			stoup_sums_add(&series->written, &series->fields, stride,
-				raw + segment->raw_off, segment->record_cnt, segment->first_key,
-				segment->last_key);
-		else
-			stoup_sums_add_run(&series->written, raw + segment->raw_off,
-				segment->raw_len, segment->record_cnt, segment->first_key,
-				segment->last_key);
+		if (rc < 0) {
+			stoup_error_prefix(err, "a new volume does not read back");
+			return rc;
+		}
+		stoup_sums_add(&series->written, &series->fields,
+			&rewrite->schemas[series->schema_idx].schema, raw + segment->raw_off,
+			segment->record_cnt, segment->first_key, segment->last_key);
 		stoup_block_cache_put(rewrite->cache, part->volume, segment->block_idx);
 	}
 	return 0;
@@ -78,7 +70,7 @@ static int volume_read(struct stoup_rewrite *rewrite, const struct stoup_rewrite
 	struct stoup_error *err)
 {
 	char name[STOUP_STORE_NAME_CAP];
-	struct stoup_store_volume volume = {.file_len = written->file_len};
+	struct stoup_store_volume volume = {.path = name, .file_len = written->file_len};
 	struct stoup_vol_fault fault;
 	uint32_t i;
 	int rc;

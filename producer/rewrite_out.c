@@ -15,11 +15,11 @@
 #include <time.h>
 #include <unistd.h>
 #include "producer/rewrite_private.h"
+#include "shm/message.h"
 
 #define THREAD_CNT_CAP       16u
 #define THREAD_CNT_CAP_HEAVY 4u /* the strongest levels of zstd need tens of MiB each */
 #define ZSTD_LEVEL_HEAVY     16
-#define RUN_ALIGN            8u /* where a run of messages begins in its block */
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -247,11 +247,24 @@ out_index:
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+/* Write the table of the open run of messages. */
+static void run_end(struct stoup_rewrite_out *out)
+{
+	struct stoup_encode_slot *slot = out->slot;
+
+	if (out->run_cnt == 0)
+		return;
+	slot->raw_len = out->run_off + stoup_message_run_end(slot->raw + out->run_off,
+					       slot->raw_len - out->run_off, out->run_cnt);
+	out->run_cnt = 0;
+}
+
 static void block_submit(struct stoup_rewrite *rewrite)
 {
 	struct stoup_encode_slot *slot = rewrite->out.slot;
 	const struct stoup_schema *schema = &rewrite->schemas[rewrite->out.schema_idx].schema;
 
+	run_end(&rewrite->out);
 	slot->schema_idx = rewrite->out.schema_idx;
 	slot->layout = (struct stoup_block_layout){
 		.stride = schema->stride,
@@ -281,6 +294,7 @@ void stoup_rewrite_out_series(struct stoup_rewrite *rewrite, uint32_t series_idx
 	struct stoup_rewrite_out *out = &rewrite->out;
 	uint32_t schema_idx = rewrite->series[series_idx].schema_idx;
 
+	run_end(out);
 	if (out->slot && out->slot->raw_len > 0 && schema_idx != out->schema_idx)
 		block_submit(rewrite);
 	out->schema_idx = schema_idx;
@@ -288,16 +302,15 @@ void stoup_rewrite_out_series(struct stoup_rewrite *rewrite, uint32_t series_idx
 	out->key = 0;
 }
 
-/* Note cnt records at the end of the slot: more of its last segment, or a new one. A run of messages is a segment
- * of its own. */
+/* Note cnt records at the end of the slot: more of its last segment, or a new one. */
 static int segment_note(
-	struct stoup_rewrite_out *out, uint32_t cnt, int64_t first_key, int64_t last_key, int alone)
+	struct stoup_rewrite_out *out, uint32_t cnt, int64_t first_key, int64_t last_key)
 {
 	struct stoup_encode_slot *slot = out->slot;
 	struct stoup_encode_segment *last =
 		slot->segment_cnt ? &slot->segments[slot->segment_cnt - 1] : NULL;
 
-	if (last && last->series_idx == out->series_idx && !alone) {
+	if (last && last->series_idx == out->series_idx) {
 		last->record_cnt += cnt;
 		last->last_key = last_key;
 		return 0;
@@ -327,6 +340,13 @@ static int no_index_memory(const struct stoup_rewrite *rewrite, struct stoup_err
 		stoup_parts_first(&rewrite->parts, rewrite->out.series_idx)->series->name);
 }
 
+static int steps_back(const struct stoup_rewrite *rewrite, struct stoup_error *err)
+{
+	return stoup_error_set(err, -EBADMSG,
+		"series %.100s: keys step back in a volume of the store; `stoup verify` names it",
+		stoup_parts_first(&rewrite->parts, rewrite->out.series_idx)->series->name);
+}
+
 /* The effective key of the last of cnt records; -1 where keys step back and may not. */
 static int64_t last_key_of(
 	const struct stoup_rewrite *rewrite, const uint8_t *records, uint64_t cnt, int64_t key)
@@ -337,7 +357,7 @@ static int64_t last_key_of(
 	uint64_t i;
 
 	for (i = 0; i < cnt; i++) {
-		int64_t next = stoup_rewrite_key(schema, records + i * schema->stride);
+		int64_t next = stoup_sums_key(schema, records + i * schema->stride);
 
 		if (next < key && !keeps)
 			return -1;
@@ -363,20 +383,61 @@ static int64_t records_fill(struct stoup_rewrite *rewrite, const uint8_t *record
 	n = n < cnt ? n : cnt;
 	if (n == 0)
 		return 0;
-	first = stoup_rewrite_key(schema, records);
+	first = stoup_sums_key(schema, records);
 	first = first > out->key ? first : out->key;
 	last = last_key_of(rewrite, records, n, out->key);
 	if (last < first)
-		return stoup_error_set(err, -EBADMSG,
-			"series %.100s: keys step back in a volume of the store; `stoup verify` names it",
-			stoup_parts_first(&rewrite->parts, out->series_idx)->series->name);
-	if (segment_note(out, (uint32_t)n, first, last, 0) < 0)
+		return steps_back(rewrite, err);
+	if (segment_note(out, (uint32_t)n, first, last) < 0)
 		return no_index_memory(rewrite, err);
 	memcpy(out->slot->raw + out->slot->raw_len, records, n * schema->stride);
 	out->slot->raw_len += (uint32_t)(n * schema->stride);
 	out->key = last;
-	stoup_sums_add(&series->put, &series->fields, schema->stride, records, n, first, last);
+	stoup_sums_add(&series->put, &series->fields, schema, records, n, first, last);
 	return (int64_t)n;
+}
+
+/* Put one message into the open run. */
+static int message_put(struct stoup_rewrite *rewrite, const uint8_t *unit, struct stoup_error *err)
+{
+	struct stoup_rewrite_out *out = &rewrite->out;
+	struct stoup_rewrite_series *series = &rewrite->series[out->series_idx];
+	const struct stoup_rewrite_schema *schema = &rewrite->schemas[series->schema_idx];
+	uint32_t len = stoup_sums_record_len(&schema->schema, unit);
+	int64_t key = last_key_of(rewrite, unit, 1, out->key);
+	int rc;
+
+	if (key < 0)
+		return steps_back(rewrite, err);
+	if (out->slot && out->slot->raw_len > 0 &&
+		(uint64_t)out->slot->raw_len + len + stoup_message_table_len(out->run_cnt + 1) >
+			schema->block_len)
+		block_submit(rewrite);
+	rc = block_begin(rewrite, err);
+	if (rc < 0)
+		return rc;
+	if (segment_note(out, 1, key, key) < 0)
+		return no_index_memory(rewrite, err);
+	if (out->run_cnt++ == 0)
+		out->run_off = out->slot->raw_len;
+	memcpy(out->slot->raw + out->slot->raw_len, unit, len);
+	out->slot->raw_len += len;
+	out->key = key;
+	stoup_sums_add(&series->put, &series->fields, &schema->schema, unit, 1, key, key);
+	return 0;
+}
+
+static int messages_put(
+	struct stoup_rewrite *rewrite, const uint8_t *units, uint64_t cnt, struct stoup_error *err)
+{
+	const struct stoup_schema *schema = &rewrite->schemas[rewrite->out.schema_idx].schema;
+	int rc = 0;
+
+	for (; cnt > 0 && rc == 0; cnt--) {
+		rc = message_put(rewrite, units, err);
+		units += stoup_sums_record_len(schema, units);
+	}
+	return rc;
 }
 
 int stoup_rewrite_out_records(struct stoup_rewrite *rewrite, const uint8_t *records, uint64_t cnt,
@@ -385,6 +446,8 @@ int stoup_rewrite_out_records(struct stoup_rewrite *rewrite, const uint8_t *reco
 	const struct stoup_rewrite_schema *schema = &rewrite->schemas[rewrite->out.schema_idx];
 	uint32_t stride = schema->schema.stride;
 
+	if (stride == 0)
+		return messages_put(rewrite, records, cnt, err);
 	while (cnt > 0) {
 		int64_t n = records_fill(rewrite, records, cnt, schema->block_len, err);
 
@@ -395,36 +458,6 @@ int stoup_rewrite_out_records(struct stoup_rewrite *rewrite, const uint8_t *reco
 		if (rewrite->out.slot->raw_len + stride > schema->block_len)
 			block_submit(rewrite);
 	}
-	return 0;
-}
-
-int stoup_rewrite_out_run(struct stoup_rewrite *rewrite, const uint8_t *bytes, uint32_t len,
-	const struct stoup_vol_segment *segment, struct stoup_error *err)
-{
-	struct stoup_rewrite_out *out = &rewrite->out;
-	struct stoup_rewrite_series *series = &rewrite->series[out->series_idx];
-	const struct stoup_rewrite_schema *schema = &rewrite->schemas[series->schema_idx];
-	int rc = 0;
-
-	/* A run reaches to the next one: one whose length is uneven is the last of its block. */
-	if (out->slot && out->slot->raw_len > 0 &&
-		(out->slot->raw_len % RUN_ALIGN != 0 ||
-			out->slot->raw_len + len > schema->block_len))
-		block_submit(rewrite);
-	if (segment->first_key < out->key)
-		return stoup_error_set(err, -EBADMSG,
-			"series %.100s: keys step back in a volume of the store; `stoup verify` names it",
-			stoup_parts_first(&rewrite->parts, out->series_idx)->series->name);
-	rc = block_begin(rewrite, err);
-	if (rc < 0)
-		return rc;
-	if (segment_note(out, segment->record_cnt, segment->first_key, segment->last_key, 1) < 0)
-		return no_index_memory(rewrite, err);
-	memcpy(out->slot->raw + out->slot->raw_len, bytes, len);
-	out->slot->raw_len += len;
-	out->key = segment->last_key;
-	stoup_sums_add_run(&series->put, bytes, len, segment->record_cnt, segment->first_key,
-		segment->last_key);
 	return 0;
 }
 
@@ -473,12 +506,10 @@ int stoup_rewrite_out_block(struct stoup_rewrite *rewrite, const struct stoup_vo
 	if (out->slot && out->slot->raw_len > 0)
 		block_submit(rewrite);
 	if (segment->first_key < out->key)
-		return stoup_error_set(err, -EBADMSG,
-			"series %.100s: keys step back in a volume of the store; `stoup verify` names it",
-			stoup_parts_first(&rewrite->parts, out->series_idx)->series->name);
+		return steps_back(rewrite, err);
 	rc = block_begin(rewrite, err);
-	if (rc == 0 && segment_note(out, segment->record_cnt, segment->first_key, segment->last_key,
-			       1) < 0)
+	if (rc == 0 &&
+		segment_note(out, segment->record_cnt, segment->first_key, segment->last_key) < 0)
 		rc = no_index_memory(rewrite, err);
 	if (rc < 0)
 		return rc;
@@ -492,12 +523,8 @@ int stoup_rewrite_out_block(struct stoup_rewrite *rewrite, const struct stoup_vo
 	slot->raw_hash = block->raw_hash;
 	memcpy(slot->stored, stored, block->stored_len);
 	out->key = segment->last_key;
-	if (schema->schema.stride == 0)
-		stoup_sums_add_run(&series->put, raw, block->raw_len, segment->record_cnt,
-			segment->first_key, segment->last_key);
-	else
-		stoup_sums_add(&series->put, &series->fields, schema->schema.stride, raw,
-			segment->record_cnt, segment->first_key, segment->last_key);
+	stoup_sums_add(&series->put, &series->fields, &schema->schema, raw, segment->record_cnt,
+		segment->first_key, segment->last_key);
 	block_submit(rewrite);
 	return 0;
 }

@@ -34,6 +34,7 @@ struct stoup_rewrite_out {
 	uint32_t series_idx;            /* that is being put */
 	uint32_t schema_idx;            /* of the slot */
 	int64_t key;                    /* effective key of the last record; 0 before the first */
+	uint32_t run_off, run_cnt;      /* messages: the run at the slot's end that is still open */
 	struct stoup_volume_file *files;
 	uint32_t *block_cnts;
 	uint32_t file_cnt, file_cap;
@@ -74,13 +75,9 @@ int stoup_rewrite_out_init(struct stoup_rewrite *rewrite, struct stoup_error *er
 /* The next records are those of this series. */
 void stoup_rewrite_out_series(struct stoup_rewrite *rewrite, uint32_t series_idx);
 
-/* Put records. -EBADMSG where keys step back in a series that does not keep its order. */
+/* Put records or messages. -EBADMSG where keys step back in a series that does not keep its order. */
 int stoup_rewrite_out_records(struct stoup_rewrite *rewrite, const uint8_t *records, uint64_t cnt,
 	struct stoup_error *err);
-
-/* Put a run of messages, which stays whole. */
-int stoup_rewrite_out_run(struct stoup_rewrite *rewrite, const uint8_t *bytes, uint32_t len,
-	const struct stoup_vol_segment *segment, struct stoup_error *err);
 
 /* Can a block that is one segment of the current series be copied as it is? */
 int stoup_rewrite_out_takes(
@@ -103,17 +100,12 @@ int stoup_rewrite_put_series(
 	struct stoup_rewrite *rewrite, uint32_t series_idx, struct stoup_error *err);
 int stoup_rewrite_check(struct stoup_rewrite *rewrite, struct stoup_error *err);
 
+/* The decoded block of a segment, pinned; messages are checked. 0 or negative errno with text. */
+int stoup_rewrite_segment_get(struct stoup_rewrite *rewrite, const struct stoup_part *part,
+	uint32_t segment_idx, const uint8_t **ret_raw, struct stoup_error *err);
+
 /* A damaged block, with what is to be done. */
 int stoup_rewrite_block_error(const struct stoup_part *part, const struct stoup_vol_fault *fault,
 	struct stoup_error *err);
-
-/* The key field of a record. */
-static inline int64_t stoup_rewrite_key(const struct stoup_schema *schema, const uint8_t *record)
-{
-	int64_t key;
-
-	__builtin_memcpy(&key, record + schema->key_off, sizeof(key));
-	return key;
-}
 
 #endif

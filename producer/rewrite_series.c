@@ -12,10 +12,12 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "producer/event64.h"
 #include "producer/rewrite_private.h"
+#include "producer/runs.h"
 
 #define EQUAL_KEY_LEN_CAP (256u << 20) /* bytes of records of one key that dedup compares */
 
@@ -40,6 +42,26 @@ static enum stoup_rewrite_keep keep_of(
 	                       : STOUP_REWRITE_KEEP_ALL;
 }
 
+int stoup_rewrite_segment_get(struct stoup_rewrite *rewrite, const struct stoup_part *part,
+	uint32_t segment_idx, const uint8_t **ret_raw, struct stoup_error *err)
+{
+	const struct stoup_vol_index *index = part->volume->index;
+	uint32_t block_idx = index->segments[segment_idx].block_idx;
+	struct stoup_vol_fault fault;
+	struct stoup_error run;
+
+	if (stoup_block_cache_get(rewrite->cache, part->volume, block_idx, ret_raw, &fault) < 0)
+		return stoup_rewrite_block_error(part, &fault, err);
+	if (stoup_part_schema(part)->stride > 0 ||
+		stoup_run_check(index, segment_idx, *ret_raw, &run) == 0)
+		return 0;
+	stoup_block_cache_put(rewrite->cache, part->volume, block_idx);
+	fault = (struct stoup_vol_fault){
+		.code = -EBADMSG, .region = STOUP_VOL_REGION_BLOCK, .block_idx = block_idx};
+	snprintf(fault.what, sizeof(fault.what), "%.*s", (int)sizeof(fault.what) - 1, run.text);
+	return stoup_rewrite_block_error(part, &fault, err);
+}
+
 /* ---- one segment ----------------------------------------------------------------------------- */
 
 struct walk {
@@ -55,33 +77,32 @@ static int some_put(struct walk *walk, const struct stoup_vol_segment *segment,
 	const uint8_t *records, struct stoup_error *err)
 {
 	const struct stoup_rewrite_filter *filter = walk->rewrite->filter;
-	uint32_t stride = walk->schema->stride, at = 0, end;
 	int64_t key = segment->first_key;
+	const uint8_t *end = records;
+	uint32_t at = 0, cnt;
 	int rc = 0;
 
-	while (at < segment->record_cnt && rc == 0) {
+	for (; at < segment->record_cnt && rc == 0; at += cnt, records = end) {
 		int keep = filter->key(filter->arg, key);
 		int64_t first_key = key, last_key = key;
 
-		for (end = at; end < segment->record_cnt; end++) {
-			int64_t next =
-				stoup_rewrite_key(walk->schema, records + (size_t)end * stride);
+		for (cnt = 0; at + cnt < segment->record_cnt; cnt++) {
+			int64_t next = stoup_sums_key(walk->schema, end);
 
 			key = next > key ? next : key;
 			if (filter->key(filter->arg, key) != keep)
 				break;
 			last_key = key;
+			end += stoup_sums_record_len(walk->schema, end);
 		}
-		if (keep) {
-			stoup_sums_add(&walk->series->read, &walk->series->fields, stride,
-				records + (size_t)at * stride, end - at, first_key, last_key);
-			rc = stoup_rewrite_out_records(
-				walk->rewrite, records + (size_t)at * stride, end - at, err);
-		} else {
-			walk->series->removed_cnt += end - at;
+		if (!keep) {
+			walk->series->removed_cnt += cnt;
 			walk->gap = 1;
+			continue;
 		}
-		at = end;
+		stoup_sums_add(&walk->series->read, &walk->series->fields, walk->schema, records,
+			cnt, first_key, last_key);
+		rc = stoup_rewrite_out_records(walk->rewrite, records, cnt, err);
 	}
 	return rc;
 }
@@ -92,28 +113,21 @@ static int all_put(struct walk *walk, const struct stoup_vol_segment *segment, c
 	struct stoup_rewrite *rewrite = walk->rewrite;
 	const struct stoup_vol_block *block =
 		&walk->part->volume->index->blocks[segment->block_idx];
-	const uint8_t *bytes = raw + segment->raw_off, *stored;
+	const uint8_t *records = raw + segment->raw_off, *stored;
 	int keeps = (walk->series->flags & STOUP_VOL_SERIES_KEEP_ORDER) != 0;
 	struct stoup_vol_fault fault;
 	int rc;
 
-	if (walk->schema->stride > 0)
-		stoup_sums_add(&walk->series->read, &walk->series->fields, walk->schema->stride,
-			bytes, segment->record_cnt, segment->first_key, segment->last_key);
-	else
-		stoup_sums_add_run(&walk->series->read, bytes, segment->raw_len,
-			segment->record_cnt, segment->first_key, segment->last_key);
-	if (segment->raw_len == block->raw_len && !(keeps && walk->gap) &&
-		stoup_rewrite_out_takes(rewrite, block)) {
-		rc = stoup_block_cache_stored(
-			rewrite->cache, walk->part->volume, segment->block_idx, &stored, &fault);
-		if (rc < 0)
-			return stoup_rewrite_block_error(walk->part, &fault, err);
-		return stoup_rewrite_out_block(rewrite, block, segment, raw, stored, err);
-	}
-	if (walk->schema->stride == 0)
-		return stoup_rewrite_out_run(rewrite, bytes, segment->raw_len, segment, err);
-	return stoup_rewrite_out_records(rewrite, bytes, segment->record_cnt, err);
+	stoup_sums_add(&walk->series->read, &walk->series->fields, walk->schema, records,
+		segment->record_cnt, segment->first_key, segment->last_key);
+	if (segment->raw_len != block->raw_len || (keeps && walk->gap) ||
+		!stoup_rewrite_out_takes(rewrite, block))
+		return stoup_rewrite_out_records(rewrite, records, segment->record_cnt, err);
+	rc = stoup_block_cache_stored(
+		rewrite->cache, walk->part->volume, segment->block_idx, &stored, &fault);
+	if (rc < 0)
+		return stoup_rewrite_block_error(walk->part, &fault, err);
+	return stoup_rewrite_out_block(rewrite, block, segment, raw, stored, err);
 }
 
 static int segment_put(struct walk *walk, uint32_t segment_idx, struct stoup_error *err)
@@ -121,7 +135,6 @@ static int segment_put(struct walk *walk, uint32_t segment_idx, struct stoup_err
 	struct stoup_rewrite *rewrite = walk->rewrite;
 	const struct stoup_vol_segment *segment = &walk->part->volume->index->segments[segment_idx];
 	enum stoup_rewrite_keep keep = keep_of(rewrite, walk->part, segment_idx);
-	struct stoup_vol_fault fault;
 	const uint8_t *raw;
 	int rc;
 
@@ -130,18 +143,11 @@ static int segment_put(struct walk *walk, uint32_t segment_idx, struct stoup_err
 		walk->gap = 1;
 		return 0;
 	}
-	rc = stoup_block_cache_get(
-		rewrite->cache, walk->part->volume, segment->block_idx, &raw, &fault);
+	rc = stoup_rewrite_segment_get(rewrite, walk->part, segment_idx, &raw, err);
 	if (rc < 0)
-		return stoup_rewrite_block_error(walk->part, &fault, err);
-	if (keep == STOUP_REWRITE_KEEP_ALL)
-		rc = all_put(walk, segment, raw, err);
-	else if (walk->schema->stride == 0)
-		rc = stoup_error_set(err, -ENOTSUP,
-			"series %.80s: a range of messages ends inside a run",
-			walk->part->series->name);
-	else
-		rc = some_put(walk, segment, raw + segment->raw_off, err);
+		return rc;
+	rc = keep == STOUP_REWRITE_KEEP_ALL ? all_put(walk, segment, raw, err)
+	                                    : some_put(walk, segment, raw + segment->raw_off, err);
 	stoup_block_cache_put(rewrite->cache, walk->part->volume, segment->block_idx);
 	return rc;
 }
@@ -165,19 +171,15 @@ struct cursor {
 	const struct stoup_part *part;
 	uint32_t segment_at; /* of the part */
 	uint32_t record_at;  /* of the segment */
-	int64_t key;         /* effective, of the record it stands on */
-	const uint8_t *raw;  /* of the segment's block, pinned; NULL: at the end */
+	const uint8_t *record;
+	int64_t key;        /* effective, of the record it stands on */
+	const uint8_t *raw; /* of the segment's block, pinned; NULL: at the end */
 };
 
 static const struct stoup_vol_segment *cursor_segment(const struct cursor *cursor)
 {
 	return &cursor->part->volume->index
 	                ->segments[cursor->part->series->segment_first + cursor->segment_at];
-}
-
-static const uint8_t *cursor_record(const struct cursor *cursor, uint32_t stride)
-{
-	return cursor->raw + cursor_segment(cursor)->raw_off + (size_t)cursor->record_at * stride;
 }
 
 static void cursor_unpin(struct walk *walk, struct cursor *cursor)
@@ -191,25 +193,25 @@ static void cursor_unpin(struct walk *walk, struct cursor *cursor)
 /* Stand on the first record of its segment, or at the end. */
 static int cursor_load(struct walk *walk, struct cursor *cursor, struct stoup_error *err)
 {
-	const struct stoup_vol_segment *segment;
-	struct stoup_vol_fault fault;
+	uint32_t idx = cursor->part->series->segment_first + cursor->segment_at;
+	int rc;
 
 	if (cursor->segment_at == cursor->part->series->segment_cnt)
 		return 0;
-	segment = cursor_segment(cursor);
-	if (stoup_block_cache_get(walk->rewrite->cache, cursor->part->volume, segment->block_idx,
-		    &cursor->raw, &fault) < 0) {
+	rc = stoup_rewrite_segment_get(walk->rewrite, cursor->part, idx, &cursor->raw, err);
+	if (rc < 0) {
 		cursor->raw = NULL;
-		return stoup_rewrite_block_error(cursor->part, &fault, err);
+		return rc;
 	}
+	cursor->record = cursor->raw + cursor_segment(cursor)->raw_off;
 	cursor->record_at = 0;
-	cursor->key = segment->first_key;
+	cursor->key = cursor_segment(cursor)->first_key;
 	return 0;
 }
 
-/* Go on by cnt records of the segment. */
-static int cursor_step(
-	struct walk *walk, struct cursor *cursor, uint32_t cnt, struct stoup_error *err)
+/* Go on by cnt records of the segment, to `record`. */
+static int cursor_step(struct walk *walk, struct cursor *cursor, uint32_t cnt,
+	const uint8_t *record, struct stoup_error *err)
 {
 	int64_t key;
 
@@ -219,7 +221,8 @@ static int cursor_step(
 		cursor->segment_at++;
 		return cursor_load(walk, cursor, err);
 	}
-	key = stoup_rewrite_key(walk->schema, cursor_record(cursor, walk->schema->stride));
+	cursor->record = record;
+	key = stoup_sums_key(walk->schema, record);
 	cursor->key = key > cursor->key ? key : cursor->key;
 	return 0;
 }
@@ -251,108 +254,137 @@ static int leading_put(struct walk *walk, struct cursor *cursors, int64_t first,
 	struct stoup_error *err)
 {
 	struct cursor *cursor = &cursors[first];
-	const struct stoup_vol_segment *segment = cursor_segment(cursor);
-	uint32_t stride = walk->schema->stride, n = 1,
-		 left = segment->record_cnt - cursor->record_at;
-	const uint8_t *records = cursor_record(cursor, stride);
+	uint32_t n = 1, left = cursor_segment(cursor)->record_cnt - cursor->record_at;
+	const uint8_t *records = cursor->record;
+	const uint8_t *end = records + stoup_sums_record_len(walk->schema, records);
 	int64_t key = cursor->key;
 	int rc;
 
 	for (; n < left; n++) {
-		int64_t next = stoup_rewrite_key(walk->schema, records + (size_t)n * stride);
+		int64_t next = stoup_sums_key(walk->schema, end);
 
 		next = next > key ? next : key;
 		if (second >= 0 && (next > cursors[second].key ||
 					   (next == cursors[second].key && first > second)))
 			break;
 		key = next;
+		end += stoup_sums_record_len(walk->schema, end);
 	}
-	stoup_sums_add(
-		&walk->series->read, &walk->series->fields, stride, records, n, cursor->key, key);
+	stoup_sums_add(&walk->series->read, &walk->series->fields, walk->schema, records, n,
+		cursor->key, key);
 	walk->series->merged_cnt += n;
 	rc = stoup_rewrite_out_records(walk->rewrite, records, n, err);
 	cursor->key = key;
-	return rc < 0 ? rc : cursor_step(walk, cursor, n, err);
+	return rc < 0 ? rc : cursor_step(walk, cursor, n, end, err);
 }
 
 /* ---- equal records --------------------------------------------------------------------------- */
 
+/* A record of the key that is looked at. */
+struct equal {
+	size_t off; /* in bytes */
+	uint32_t len;
+	uint32_t source; /* its cursor */
+};
+
+/* What is known of one value. */
+struct value {
+	size_t equal;  /* the first one with these bytes, and 1; 0: empty */
+	uint64_t kept; /* by all sources so far */
+	uint64_t seen; /* in `source` */
+	uint32_t source;
+};
+
 /* Records of one key of all cursors, in their order, and how many of each value are kept. */
 struct equals {
-	uint8_t *records;
+	uint8_t *bytes;
+	size_t len, bytes_cap;
+	struct equal *records;
 	size_t cnt, cap;
-	uint32_t *sources; /* by record: its cursor */
-	struct value {
-		size_t record; /* the first one with these bytes */
-		uint64_t kept; /* by earlier cursors, or this one */
-		uint64_t seen; /* by the cursor `source` */
-		uint32_t source;
-		int used;
-	} * values; /* a table, at most half full */
+	struct value *values; /* a table, at most half full */
 	size_t value_cap;
 };
 
 static void equals_fini(struct equals *equals)
 {
+	free(equals->bytes);
 	free(equals->records);
-	free(equals->sources);
 	free(equals->values);
 }
 
-static int equals_add(struct equals *equals, const uint8_t *record, uint32_t stride,
-	uint32_t source, struct stoup_error *err)
+static int equals_grow(struct equals *equals, uint32_t len, struct stoup_error *err)
 {
-	if (equals->cnt == equals->cap) {
-		size_t cap = equals->cap ? equals->cap * 2 : 64;
-		void *records, *sources;
+	size_t cap = equals->cap ? equals->cap * 2 : 64;
+	size_t bytes_cap = (equals->len + len) * 2;
+	void *grown;
 
-		if (cap * stride > EQUAL_KEY_LEN_CAP)
-			return stoup_error_set(err, -E2BIG,
-				"more than %u MiB of records have one key: too many to compare; merge "
-				"without dedup",
-				EQUAL_KEY_LEN_CAP >> 20);
-		records = realloc(equals->records, cap * stride);
-		if (records)
-			equals->records = records;
-		sources = realloc(equals->sources, cap * sizeof(*equals->sources));
-		if (sources)
-			equals->sources = sources;
-		if (!records || !sources)
-			return stoup_error_set(err, -ENOMEM, "no memory to compare records");
+	if (equals->len + len > EQUAL_KEY_LEN_CAP)
+		return stoup_error_set(err, -E2BIG,
+			"more than %u MiB of records have one key: too many to compare; use "
+			"--overlaps merge",
+			EQUAL_KEY_LEN_CAP >> 20);
+	if (equals->cnt == equals->cap) {
+		grown = realloc(equals->records, cap * sizeof(*equals->records));
+		if (!grown)
+			goto out_memory;
+		equals->records = grown;
 		equals->cap = cap;
 	}
-	memcpy(equals->records + equals->cnt * stride, record, stride);
-	equals->sources[equals->cnt++] = source;
+	if (equals->len + len > equals->bytes_cap) {
+		grown = realloc(equals->bytes, bytes_cap);
+		if (!grown)
+			goto out_memory;
+		equals->bytes = grown;
+		equals->bytes_cap = bytes_cap;
+	}
+	return 0;
+out_memory:
+	return stoup_error_set(err, -ENOMEM, "no memory to compare records");
+}
+
+static int equals_add(struct equals *equals, const uint8_t *record, uint32_t len, uint32_t source,
+	struct stoup_error *err)
+{
+	int rc = equals_grow(equals, len, err);
+
+	if (rc < 0)
+		return rc;
+	memcpy(equals->bytes + equals->len, record, len);
+	equals->records[equals->cnt++] =
+		(struct equal){.off = equals->len, .len = len, .source = source};
+	equals->len += len;
 	return 0;
 }
 
-static struct value *value_of(struct equals *equals, size_t record_idx, uint32_t stride)
+static struct value *value_of(struct equals *equals, size_t at_record)
 {
-	const uint8_t *record = equals->records + record_idx * stride;
+	const struct equal *record = &equals->records[at_record];
+	const uint8_t *bytes = equals->bytes + record->off;
 	size_t mask = equals->value_cap - 1;
-	size_t at = (size_t)stoup_vol_hash(record, stride) & mask;
+	size_t at = (size_t)stoup_vol_hash(bytes, record->len) & mask;
 
 	for (;; at = (at + 1) & mask) {
 		struct value *value = &equals->values[at];
+		const struct equal *other;
 
-		if (!value->used) {
-			*value = (struct value){.used = 1,
-				.record = record_idx,
-				.source = equals->sources[record_idx]};
+		if (value->equal == 0) {
+			*value = (struct value){.equal = at_record + 1, .source = record->source};
 			return value;
 		}
-		if (memcmp(equals->records + value->record * stride, record, stride) == 0)
+		other = &equals->records[value->equal - 1];
+		if (other->len == record->len &&
+			memcmp(equals->bytes + other->off, bytes, record->len) == 0)
 			return value;
 	}
 }
 
-/* Is the next record of its cursor one that an earlier cursor had already? */
-static int is_duplicate(struct equals *equals, size_t record_idx, uint32_t stride)
+/* Is the next record of its source one that an earlier source had already? */
+static int is_duplicate(struct equals *equals, size_t at_record)
 {
-	struct value *value = value_of(equals, record_idx, stride);
+	struct value *value = value_of(equals, at_record);
 
-	if (value->source != equals->sources[record_idx]) {
-		value->source = equals->sources[record_idx];
+	if (value->source != equals->records[at_record].source) {
+		value->source = equals->records[at_record].source;
 		value->seen = 0;
 	}
 	if (++value->seen <= value->kept)
@@ -364,7 +396,6 @@ static int is_duplicate(struct equals *equals, size_t record_idx, uint32_t strid
 /* Put the records of one key, without those that another volume holds already. */
 static int equals_put(struct walk *walk, struct equals *equals, struct stoup_error *err)
 {
-	uint32_t stride = walk->schema->stride;
 	size_t i;
 	int rc = 0;
 
@@ -376,13 +407,13 @@ static int equals_put(struct walk *walk, struct equals *equals, struct stoup_err
 	if (!equals->values)
 		return stoup_error_set(err, -ENOMEM, "no memory to compare records");
 	for (i = 0; i < equals->cnt && rc == 0; i++) {
-		if (is_duplicate(equals, i, stride))
+		if (is_duplicate(equals, i))
 			walk->series->duplicate_cnt++;
 		else
 			rc = stoup_rewrite_out_records(
-				walk->rewrite, equals->records + i * stride, 1, err);
+				walk->rewrite, equals->bytes + equals->records[i].off, 1, err);
 	}
-	equals->cnt = 0;
+	equals->cnt = equals->len = 0;
 	return rc;
 }
 
@@ -390,20 +421,20 @@ static int equals_put(struct walk *walk, struct equals *equals, struct stoup_err
 static int key_put(struct walk *walk, struct cursor *cursors, size_t cnt, int64_t key,
 	struct equals *equals, struct stoup_error *err)
 {
-	uint32_t stride = walk->schema->stride;
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; i < cnt; i++) {
-		while (cursors[i].raw && cursors[i].key == key && rc == 0) {
-			const uint8_t *record = cursor_record(&cursors[i], stride);
+		while (rc == 0 && cursors[i].raw && cursors[i].key == key) {
+			const uint8_t *record = cursors[i].record;
+			uint32_t len = stoup_sums_record_len(walk->schema, record);
 
-			stoup_sums_add(&walk->series->read, &walk->series->fields, stride, record,
-				1, key, key);
+			stoup_sums_add(&walk->series->read, &walk->series->fields, walk->schema,
+				record, 1, key, key);
 			walk->series->merged_cnt++;
-			rc = equals_add(equals, record, stride, (uint32_t)i, err);
+			rc = equals_add(equals, record, len, (uint32_t)i, err);
 			if (rc == 0)
-				rc = cursor_step(walk, &cursors[i], 1, err);
+				rc = cursor_step(walk, &cursors[i], 1, record + len, err);
 		}
 	}
 	return rc < 0 ? rc : equals_put(walk, equals, err);
@@ -416,10 +447,6 @@ static int cluster_refuse(
 {
 	const char *name = parts[0].series->name;
 
-	if (walk->schema->stride == 0)
-		return stoup_error_set(err, -EEXIST,
-			"%.100s: volumes whose messages overlap can not be merged: remove one of them",
-			name);
 	if (stoup_event64_is(walk->schema))
 		return stoup_error_set(err, -EEXIST,
 			"%.100s: events of hftbacktest have two orders, so that overlapping volumes of "

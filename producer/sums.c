@@ -6,9 +6,28 @@
 #include <string.h>
 #include "codec/volume.h"
 #include "shm/format.h"
+#include "shm/message.h"
 
 /* Odd, so that a hash in the chain is never lost: 2^64 divided by the golden ratio. */
 #define CHAIN UINT64_C(0x9E3779B97F4A7C15)
+
+uint32_t stoup_sums_record_len(const struct stoup_schema *schema, const uint8_t *record)
+{
+	struct stoup_message_head head;
+
+	if (schema->stride > 0)
+		return schema->stride;
+	memcpy(&head, record, sizeof(head));
+	return stoup_message_unit_len(head.len);
+}
+
+int64_t stoup_sums_key(const struct stoup_schema *schema, const uint8_t *record)
+{
+	int64_t key;
+
+	memcpy(&key, record + schema->key_off, sizeof(key));
+	return key;
+}
 
 static const struct stoup_field *integer_field(
 	const struct stoup_schema *schema, const char *name, const char *other)
@@ -56,16 +75,17 @@ static void keys_add(struct stoup_sums *sums, uint64_t cnt, int64_t first_key, i
 }
 
 void stoup_sums_add(struct stoup_sums *sums, const struct stoup_sums_fields *fields,
-	uint32_t stride, const uint8_t *records, uint64_t cnt, int64_t first_key, int64_t last_key)
+	const struct stoup_schema *schema, const uint8_t *records, uint64_t cnt, int64_t first_key,
+	int64_t last_key)
 {
+	const uint8_t *record = records;
 	uint64_t hash = sums->hash, i;
 
 	keys_add(sums, cnt, first_key, last_key);
-	sums->raw_len += cnt * stride;
 	for (i = 0; i < cnt; i++) {
-		const uint8_t *record = records + i * stride;
+		uint32_t len = stoup_sums_record_len(schema, record);
 
-		hash = hash * CHAIN + stoup_vol_hash(record, stride);
+		hash = hash * CHAIN + stoup_vol_hash(record, len);
 		if (fields->price && !stoup_field_is_null(fields->price, record)) {
 			sums->price_cnt++;
 			sums->price += field_value(fields->price, record);
@@ -74,16 +94,10 @@ void stoup_sums_add(struct stoup_sums *sums, const struct stoup_sums_fields *fie
 			sums->size_cnt++;
 			sums->size += field_value(fields->size, record);
 		}
+		record += len;
 	}
+	sums->raw_len += (uint64_t)(record - records);
 	sums->hash = hash;
-}
-
-void stoup_sums_add_run(struct stoup_sums *sums, const uint8_t *bytes, size_t len, uint64_t cnt,
-	int64_t first_key, int64_t last_key)
-{
-	keys_add(sums, cnt, first_key, last_key);
-	sums->raw_len += len;
-	sums->hash = sums->hash * CHAIN + stoup_vol_hash(bytes, len);
 }
 
 static void sum_format(

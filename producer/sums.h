@@ -29,13 +29,16 @@ struct stoup_sums_fields {
 
 void stoup_sums_fields(const struct stoup_schema *schema, struct stoup_sums_fields *ret);
 
-/* Add records of `stride` bytes, the next ones in order, of keys first_key to last_key. */
-void stoup_sums_add(struct stoup_sums *sums, const struct stoup_sums_fields *fields,
-	uint32_t stride, const uint8_t *records, uint64_t cnt, int64_t first_key, int64_t last_key);
+/* Bytes of a record: the schema's stride, or of a message its head, bytes and padding. */
+uint32_t stoup_sums_record_len(const struct stoup_schema *schema, const uint8_t *record);
 
-/* Add a run of cnt messages, whose bytes are opaque here. */
-void stoup_sums_add_run(struct stoup_sums *sums, const uint8_t *bytes, size_t len, uint64_t cnt,
-	int64_t first_key, int64_t last_key);
+/* Its key field. */
+int64_t stoup_sums_key(const struct stoup_schema *schema, const uint8_t *record);
+
+/* Add records or messages, the next ones in order, of keys first_key to last_key. */
+void stoup_sums_add(struct stoup_sums *sums, const struct stoup_sums_fields *fields,
+	const struct stoup_schema *schema, const uint8_t *records, uint64_t cnt, int64_t first_key,
+	int64_t last_key);
 
 /* "-" for no value. */
 void stoup_sums_price_format(const struct stoup_sums *sums, const struct stoup_sums_fields *fields,

@@ -15,7 +15,7 @@ _stoup_options() {
 		echo --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --to --feed-latency --max-shift --base-latency --help
+			--delimiter --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --help ;;
@@ -60,7 +60,7 @@ _stoup_values() {
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
 	bench:--series) echo '<series>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
-		ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
+		ingest:--symbols | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
 		ingest:--max-shift | ingest:--base-latency | cat:--from | cat:--to | \
 		cat:--limit | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \

@@ -106,11 +106,13 @@ static int with_import(int (*ingest)(struct stoup_import *import, struct stoup_i
 static int npy_ingest(struct stoup_import *import, struct stoup_input *input)
 {
 	struct stoup_csv_options options;
+	struct stoup_sink sink;
 
 	stoup_csv_options_init(&options);
 	options.series = "A/B/c";
 	options.time = "t";
-	return stoup_ingest_npy(import, input, &options, &err);
+	sink = stoup_import_sink(import);
+	return stoup_ingest_npy(&sink, input, &options, &err);
 }
 
 static int npy(void)

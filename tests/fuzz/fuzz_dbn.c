@@ -72,12 +72,12 @@ static void drop_note(void *arg, const char *text)
 
 static void ingest(struct target *target, unsigned options_bits)
 {
-	const struct stoup_dbn_sink sink = {target, take_series, take_record};
+	const struct stoup_sink sink = {
+		.arg = target, .series = take_series, .put = take_record, .note = drop_note};
 	struct stoup_dbn_options options = {
 		.series = options_bits & OPTION_SERIES ? "a/b" : NULL,
 		.one_stream = (options_bits & OPTION_ONE_STREAM) != 0,
 		.allow_partial = (options_bits & OPTION_PARTIAL) != 0,
-		.note = drop_note,
 	};
 	struct stoup_input *input;
 	struct stoup_error err = {0};
@@ -89,7 +89,7 @@ static void ingest(struct target *target, unsigned options_bits)
 	int rc = stoup_input_open(path, &input, &err);
 	if (rc == 0) {
 		target->is_plain = strcmp(stoup_input_packing(input), "plain") == 0;
-		rc = stoup_ingest_dbn_input(&sink, input, &options, &err);
+		rc = stoup_ingest_dbn(&sink, input, &options, &err);
 		stoup_input_close(input);
 	}
 	require(rc <= 0, "an import gives 0 or an error");

@@ -269,9 +269,9 @@ static void drop_note(void *arg, const char *text)
 
 static void import(const struct dbn_bytes *dbn)
 {
-	const struct stoup_dbn_sink sink = {NULL, take_series, take_record};
-	const struct stoup_dbn_options options = {
-		.one_stream = model->one_stream, .note = drop_note};
+	const struct stoup_sink sink = {
+		.series = take_series, .put = take_record, .note = drop_note};
+	const struct stoup_dbn_options options = {.one_stream = model->one_stream};
 	int fd = fuzz_file(dbn->bytes, dbn->len), rc;
 	struct stoup_error err = {0};
 	struct stoup_input *input;
@@ -280,7 +280,7 @@ static void import(const struct dbn_bytes *dbn)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	MUST(stoup_input_open(path, &input, &err) == 0);
 	close(fd);
-	rc = stoup_ingest_dbn_input(&sink, input, &options, &err);
+	rc = stoup_ingest_dbn(&sink, input, &options, &err);
 	if (rc < 0)
 		fprintf(stderr, "%s\n", err.text);
 	MUST(rc == 0);

@@ -96,14 +96,14 @@ static inline void sink_reset(void)
 static inline int ingest_path(
 	const char *path, const struct stoup_dbn_options *options, struct stoup_error *err)
 {
-	static const struct stoup_dbn_sink callbacks = {NULL, sink_series, sink_put};
+	static const struct stoup_sink callbacks = {
+		.series = sink_series, .put = sink_put, .note = sink_note};
 	struct stoup_dbn_options mine = options ? *options : (struct stoup_dbn_options){0};
 	struct stoup_input *input;
-	mine.note = sink_note;
 	int rc = stoup_input_open(path, &input, err);
 	if (rc < 0)
 		return rc;
-	rc = stoup_ingest_dbn_input(&callbacks, input, &mine, err);
+	rc = stoup_ingest_dbn(&callbacks, input, &mine, err);
 	stoup_input_close(input);
 	return rc;
 }

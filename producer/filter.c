@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* filter.c - see filter.h. */
+#include "producer/filter.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <string.h>
+#include "shm/timestamp.h"
+
+#define PATTERN_CAP 256
+
+/* Does one of the patterns match? A pattern that is too long was refused with the option. */
+int stoup_filter_symbol(const struct stoup_filter *filter, const char *symbol)
+{
+	const char *p = filter ? filter->symbols : NULL;
+	char pattern[PATTERN_CAP];
+
+	if (!p)
+		return 1;
+	for (;;) {
+		size_t len = strcspn(p, ",");
+
+		if (len < sizeof(pattern)) {
+			memcpy(pattern, p, len);
+			pattern[len] = '\0';
+			if (fnmatch(pattern, symbol, FNM_NOESCAPE) == 0)
+				return 1;
+		}
+		if (p[len] == '\0')
+			return 0;
+		p += len + 1;
+	}
+}
+
+static int symbols_check(const char *value, struct stoup_error *err)
+{
+	const char *p = value;
+
+	for (;;) {
+		size_t len = strcspn(p, ",");
+
+		if (len == 0 || len >= PATTERN_CAP)
+			return stoup_error_set(err, -EINVAL,
+				"--symbols %.80s: %s; symbols or patterns (* ? []) with commas between them",
+				value,
+				len == 0 ? "an empty pattern" : "a pattern of 256 bytes or more");
+		if (p[len] == '\0')
+			return 0;
+		p += len + 1;
+	}
+}
+
+static int time_option(const char *name, const char *value, int64_t *ret, struct stoup_error *err)
+{
+	const struct stoup_timestamp_format format = {.kind = STOUP_TIMESTAMP_AUTO};
+	const char *why = "is no time";
+	int64_t ns;
+
+	if (stoup_timestamp_parse(&format, value, strlen(value), &ns, &why) < 0 || ns <= 0)
+		return stoup_error_set(err, -EINVAL, "--%s %.60s %s, or ns since the epoch%s", name,
+			value, why, strcmp(name, "to") == 0 ? " (or event64)" : "");
+	*ret = ns;
+	return 0;
+}
+
+int stoup_filter_option(
+	struct stoup_filter *filter, const char *name, const char *value, struct stoup_error *err)
+{
+	int rc;
+
+	if (strcmp(name, "symbols") == 0) {
+		rc = symbols_check(value, err);
+		if (rc == 0)
+			filter->symbols = value;
+		return rc;
+	}
+	if (strcmp(name, "from") == 0)
+		return time_option(name, value, &filter->from_ns, err);
+	if (strcmp(name, "to") == 0)
+		return time_option(name, value, &filter->to_ns, err);
+	return -ENOENT;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* importer.c - the table of formats (see importer.h). */
+#include "producer/importer.h"
+
+#include <errno.h>
+
+#include <stdio.h>
+#include <string.h>
+#include "producer/ingest_npy.h"
+#include "producer/npy.h"
+
+/* ---- npy --------------------------------------------------------------------------------------- */
+
+static int npy_is(const uint8_t *bytes, size_t len, const char *path)
+{
+	(void)path;
+	return stoup_npy_is(bytes, len) ? STOUP_FORMAT_SURE : STOUP_FORMAT_NO;
+}
+
+static int npy_ingest(const struct stoup_sink *sink, struct stoup_input *input,
+	const struct stoup_ingest_options *options, struct stoup_error *err)
+{
+	return stoup_ingest_npy(sink, input, &options->csv, err);
+}
+
+static const char *npy_usage(void)
+{
+	return "Arrays: --series, and --schema, --time and --interval as of CSV; hftbacktest's events are\n"
+	       "known by their fields.\n";
+}
+
+static const char *const npy_suffixes[] = {".npy", ".npz", NULL};
+
+static const struct stoup_importer npy = {
+	.name = "npy",
+	.what = "a NumPy array",
+	.suffixes = npy_suffixes,
+	.is = npy_is,
+	.usage = npy_usage,
+	.ingest = npy_ingest,
+};
+
+/* ---- DBN --------------------------------------------------------------------------------------- */
+
+/* By its (unpacked) bytes, or by its name: a fragment has no magic. */
+static int dbn_is(const uint8_t *bytes, size_t len, const char *path)
+{
+	return (len >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL
+	               ? STOUP_FORMAT_SURE
+	               : STOUP_FORMAT_NO;
+}
+
+static int dbn_flag(struct stoup_ingest_options *options, const char *name)
+{
+	if (strcmp(name, "one-stream") != 0)
+		return 0;
+	options->dbn.one_stream = 1;
+	return 1;
+}
+
+static int dbn_ingest(const struct stoup_sink *sink, struct stoup_input *input,
+	const struct stoup_ingest_options *options, struct stoup_error *err)
+{
+	struct stoup_dbn_options dbn = options->dbn;
+
+	dbn.series = options->series;
+	dbn.allow_partial = options->allow_partial;
+	dbn.filter = &options->filter;
+	return stoup_ingest_dbn(sink, input, &dbn, err);
+}
+
+static const char *dbn_usage(void)
+{
+	return "DBN:\n"
+	       "  --series NAME       put all records into this series (default: DATASET/SYMBOL/schema)\n"
+	       "  --one-stream        all symbols of a schema in one series, DATASET/ALL/schema\n"
+	       "  --allow-partial     of a file that is cut at its end take the whole records\n";
+}
+
+static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
+
+static const struct stoup_importer dbn = {
+	.name = "dbn",
+	.what = "DBN",
+	.suffixes = dbn_suffixes,
+	.has_symbols = 1,
+	.is = dbn_is,
+	.flag = dbn_flag,
+	.usage = dbn_usage,
+	.ingest = dbn_ingest,
+};
+
+/* ---- CSV --------------------------------------------------------------------------------------- */
+
+static int csv_is(const uint8_t *bytes, size_t len, const char *path)
+{
+	(void)bytes;
+	(void)len;
+	(void)path;
+	return STOUP_FORMAT_SURE;
+}
+
+static int csv_option(struct stoup_ingest_options *options, const char *name, const char *value,
+	struct stoup_error *err)
+{
+	return stoup_csv_option(&options->csv, name, value, err);
+}
+
+static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
+	const struct stoup_ingest_options *options, struct stoup_error *err)
+{
+	return stoup_ingest_csv(sink, input, &options->csv, err);
+}
+
+static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
+
+static const struct stoup_importer csv = {
+	.name = "csv",
+	.what = "CSV",
+	.suffixes = csv_suffixes,
+	.takes_zip = 1,
+	.is = csv_is,
+	.option = csv_option,
+	.usage = stoup_csv_usage,
+	.ingest = csv_ingest,
+};
+
+/* ---- the table --------------------------------------------------------------------------------- */
+
+const struct stoup_importer *const stoup_importers[] = {&npy, &dbn, &csv, NULL};
+
+const struct stoup_importer *stoup_importer_named(const char *format)
+{
+	for (size_t i = 0; stoup_importers[i]; i++) {
+		const struct stoup_importer *importer = stoup_importers[i];
+
+		if (strcmp(importer->name, format) == 0 ||
+			(importer->named && importer->named(format)))
+			return importer;
+	}
+	return NULL;
+}
+
+int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_options *options,
+	const struct stoup_importer **ret, int *ret_guess, struct stoup_error *err)
+{
+	const uint8_t *bytes;
+	int64_t n;
+
+	*ret_guess = 0;
+	if (options->format) {
+		*ret = stoup_importer_named(options->format);
+		return 0;
+	}
+	n = stoup_input_peek(input, STOUP_FORMAT_PEEK_LEN, &bytes, err);
+	if (n < 0)
+		return (int)n;
+	for (size_t i = 0; stoup_importers[i]; i++) {
+		int is = stoup_importers[i]->is
+		                 ? stoup_importers[i]->is(bytes, (size_t)n, stoup_input_name(input))
+		                 : STOUP_FORMAT_NO;
+
+		if (is == STOUP_FORMAT_NO)
+			continue;
+		*ret = stoup_importers[i];
+		*ret_guess = is == STOUP_FORMAT_GUESS;
+		return 0;
+	}
+	return stoup_error_set(
+		err, -EBADMSG, "%s: no format that is known", stoup_input_name(input));
+}
+
+const char *stoup_importer_names(void)
+{
+	static char text[256];
+	size_t at = 0;
+
+	if (text[0])
+		return text;
+	for (size_t i = 0; stoup_importers[i] && at < sizeof(text); i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%s",
+			i == 0                   ? ""
+			: stoup_importers[i + 1] ? ", "
+						 : " or ",
+			stoup_importers[i]->name);
+	return text;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ingest_run.c - see ingest_run.h. */
+#include "producer/ingest_run.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+#include "producer/ingest_files.h"
+#include "producer/ingest_lanes.h"
+
+struct run {
+	const struct stoup_ingest *ingest;
+	struct stoup_import *import;
+	struct stoup_event64_build *build; /* or NULL */
+	struct stoup_files files;
+};
+
+/* Events are collected until all files were read. */
+static int to_event64(const struct run *run, struct stoup_input *input,
+	const struct stoup_importer *importer, struct stoup_error *err)
+{
+	const struct stoup_event64_options *options = &run->ingest->options.event64;
+
+	if (strcmp(importer->name, "dbn") == 0)
+		return stoup_event64_dbn(run->build, input, options, err);
+	if (strcmp(importer->name, "csv") == 0)
+		return stoup_event64_csv(run->build, input, options, err);
+	return stoup_error_set(err, -EINVAL, "%s: %s is not made into events%s",
+		stoup_input_name(input), importer->what,
+		strcmp(importer->name, "npy") == 0
+			? ": hftbacktest's own are known by their fields, without --to event64"
+			: ": DBN, and CSV of Tardis and Binance are");
+}
+
+/* --symbols is for data that has them: else it would be ignored silently. */
+static int symbols_check(const struct stoup_ingest *ingest, const struct stoup_input *input,
+	const struct stoup_importer *importer, struct stoup_error *err)
+{
+	if (!ingest->options.filter.symbols || importer->has_symbols)
+		return 0;
+	return stoup_error_set(err, -EINVAL, "%s: %s has no symbols that --symbols could choose",
+		stoup_input_name(input), importer->what);
+}
+
+/* What reads a file: the importer that knows it. */
+static int importer_choose(const struct stoup_ingest *ingest, struct stoup_input *input,
+	const struct stoup_sink *sink, const struct stoup_importer **ret, struct stoup_error *err)
+{
+	int guess, rc = stoup_importer_find(input, &ingest->options, ret, &guess, err);
+
+	if (rc == 0)
+		rc = symbols_check(ingest, input, *ret, err);
+	if (rc == 0 && guess)
+		stoup_sink_note(sink, "%s: taken as %s (--format %s)", stoup_input_name(input),
+			(*ret)->what, (*ret)->name);
+	return rc;
+}
+
+/* Read one file into a sink. Opened once: what was looked at in a pipe can not be read again. */
+static int file_read(
+	void *arg, const char *path, const struct stoup_sink *sink, struct stoup_error *err)
+{
+	const struct run *run = arg;
+	const struct stoup_importer *importer;
+	struct stoup_input *input;
+	int rc = stoup_input_open(path, &input, err);
+
+	if (rc < 0)
+		return rc;
+	rc = importer_choose(run->ingest, input, sink, &importer, err);
+	if (rc == 0)
+		rc = run->build ? to_event64(run, input, importer, err)
+		                : importer->ingest(sink, input, &run->ingest->options, err);
+	stoup_input_close(input);
+	return rc;
+}
+
+static uint32_t reader_cnt(const struct run *run)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	uint32_t cnt = run->ingest->import.threads;
+
+	if (cnt == 0)
+		cnt = cores > 0 ? (uint32_t)cores : 1;
+	return cnt < run->files.cnt ? cnt : (uint32_t)run->files.cnt;
+}
+
+/* Events of all files are in memory before the first is put: their builder takes one file at a time. */
+static int files_read(struct run *run, struct stoup_error *err)
+{
+	const struct stoup_sink sink = stoup_import_sink(run->import);
+	const struct stoup_lanes lanes = {.files = (const char *const *)run->files.paths,
+		.file_cnt = run->files.cnt,
+		.threads = reader_cnt(run),
+		.read = file_read,
+		.arg = run};
+	int rc = 0;
+
+	if (!run->build)
+		return stoup_lanes_run(&lanes, &sink, err);
+	for (size_t i = 0; i < run->files.cnt && rc == 0; i++)
+		rc = file_read(run, run->files.paths[i], &sink, err);
+	return rc;
+}
+
+int stoup_ingest_run(const struct stoup_ingest *ingest, struct stoup_error *err)
+{
+	struct run run = {.ingest = ingest};
+	struct stoup_sink sink = {0}; /* notes go to stderr */
+	int rc = stoup_files_expand(
+		ingest->args, ingest->arg_cnt, ingest->options.format, &sink, &run.files, err);
+
+	if (rc == 0)
+		rc = stoup_import_begin(&ingest->import, &run.import, err);
+	if (rc == 0 && ingest->to_event64)
+		rc = stoup_event64_build_create(
+			run.import, &ingest->options.event64, &run.build, err);
+	if (rc == 0)
+		rc = files_read(&run, err);
+	if (rc == 0 && run.build)
+		rc = stoup_event64_build_finish(run.build, err);
+	stoup_event64_build_destroy(run.build);
+	if (rc == 0)
+		rc = stoup_import_finish(run.import, err);
+	stoup_import_destroy(run.import);
+	stoup_files_fini(&run.files);
+	return rc;
+}
