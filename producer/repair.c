@@ -450,6 +450,7 @@ static int mend(struct repair *repair, struct stoup_error *err)
 			printf("would be moved aside: %s\n", name);
 		else
 			rc = file_mend(repair, name, err);
+		repair->moved_cnt += repair->dry_run != 0;
 	}
 	for (i = 0; i < repair->damaged_cnt && rc == 0 && !repair->dry_run; i++)
 		rc = volume_mend(repair, &repair->damaged[i], err);
@@ -463,9 +464,10 @@ static void summary_print(const struct repair *repair)
 	if (repair->damaged_cnt == 0 && repair->moved_cnt == 0 && !repair->dry_run)
 		printf("%s: no damage that can be mended; it was not touched\n", repair->path);
 	else if (repair->dry_run)
-		printf("%" PRIu32 " volume%s would be written anew, %" PRIu64
-		       " records lost; nothing was changed (--dry-run)\n",
-			repair->damaged_cnt, stoup_plural(repair->damaged_cnt), repair->lost_cnt);
+		printf("%" PRIu32 " volume%s would be written anew, %" PRIu32
+		       " moved aside, %" PRIu64 " records lost; nothing was changed (--dry-run)\n",
+			repair->damaged_cnt, stoup_plural(repair->damaged_cnt), repair->moved_cnt,
+			repair->lost_cnt);
 	else
 		printf("%" PRIu32 " volume%s written anew, %" PRIu32 " moved aside, %" PRIu64
 		       " records lost%s\n",
