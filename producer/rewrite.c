@@ -37,9 +37,11 @@ static int store_open(struct stoup_rewrite *rewrite, struct stoup_error *err)
 	const char *path = rewrite->options.store_path;
 	int rc = stoup_store_open(path, &rewrite->store, err);
 
+	if (rc == 0 && stoup_store_holds_nothing(rewrite->store, err))
+		rc = -ENOENT;
 	if (rc < 0 || rewrite->options.dry_run)
 		return rc;
-	/* The lock makes a store where there is none: looked at before, and once more under it. */
+	/* The lock leaves a file, also where there is no store: looked at before, and once more under it. */
 	stoup_store_close(rewrite->store);
 	rewrite->store = NULL;
 	rc = stoup_store_lock(path, &rewrite->lock, err);
