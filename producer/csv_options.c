@@ -6,7 +6,6 @@
 #include "producer/cmd.h"
 #include "shm/decimal.h"
 #include "producer/ingest_csv.h"
-#include "producer/preset_path.h"
 
 void stoup_csv_options_init(struct stoup_csv_options *options)
 {
@@ -30,15 +29,6 @@ static int scale_option(const char *name, const char *value, int *ret, struct st
 			value, strcmp(name, "scale") == 0 ? "price columns" : "sizes");
 	*ret = (int)scale;
 	return 0;
-}
-
-static int date_option(
-	struct stoup_csv_options *options, const char *value, struct stoup_error *err)
-{
-	if (stoup_preset_date_parse(value, strlen(value), &options->day) == 0)
-		return 0;
-	return stoup_error_set(
-		err, -EINVAL, "--date %s: a day from 1970 on, such as 2012-06-21", value);
 }
 
 static int interval_option(
@@ -90,10 +80,6 @@ static int preset_option(struct stoup_csv_options *options, const char *name, co
 {
 	if (strcmp(name, "exchange") == 0)
 		options->exchange = value;
-	else if (strcmp(name, "symbol") == 0)
-		options->symbol = value;
-	else if (strcmp(name, "date") == 0)
-		return date_option(options, value, err);
 	else if (strcmp(name, "size-scale") == 0)
 		return scale_option(name, value, &options->size_scale, err);
 	else

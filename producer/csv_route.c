@@ -3,6 +3,7 @@
 #include "producer/csv_route.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,26 @@ static int text_of(const struct stoup_csv_row *row, uint32_t column, const char 
 	return cell->len ? 0 : -EINVAL;
 }
 
+/* With --series all rows have one symbol, also those that other threads read. The text is
+ * written before the exchange publishes it. */
+static int is_one_symbol(const struct stoup_csv_route *route, const char *symbol)
+{
+	char *mine, *one = NULL;
+	int same_one;
+
+	if (!stoup_filter_symbol(route->plan->options->filter, symbol))
+		return 1;
+	mine = strdup(symbol);
+	if (!mine)
+		return 0;
+	if (atomic_compare_exchange_strong_explicit(&route->plan->use->one_symbol, &one, mine,
+		    memory_order_acq_rel, memory_order_acquire))
+		return 1;
+	same_one = strcmp(one, symbol) == 0;
+	free(mine);
+	return same_one;
+}
+
 static int row_slot(struct stoup_csv_route *route, const struct stoup_csv_row *row, uint32_t *ret,
 	struct stoup_error *err)
 {
@@ -192,8 +213,7 @@ static int row_slot(struct stoup_csv_route *route, const struct stoup_csv_row *r
 		*ret = at - 1;
 		return 0;
 	}
-	if (route->plan->options->series && route->wanted_cnt &&
-		stoup_filter_symbol(route->plan->options->filter, symbol))
+	if (route->plan->options->series && !is_one_symbol(route, symbol))
 		return row_error(row, use->symbol_column, symbol,
 			"is another symbol than in the rows before, and --series makes one series of all: "
 			"leave it out, or choose one (--symbols)",

@@ -36,14 +36,16 @@ struct stoup_csv_table {
 	struct stoup_csv_row pending[2]; /* rows that were read and not given out yet */
 	uint32_t pending_idx, pending_cnt;
 	int bound;
+	int shared;       /* plan and first row are another table's */
+	int at_end;       /* this part of the text came to its end */
 	int header;       /* `first` is one */
-	int ended;        /* notes of the end were told */
-	int skipped;                     /* rows of symbols that were not asked for */
+	int skipped;      /* rows of symbols that were not asked for */
 	int uniques;      /* look for repeated rows */
 	uint32_t key_len; /* of the text of the key in the row before */
 	uint32_t unit_note_cnt;
 	uint8_t unit; /* of the key, STOUP_PRESET_UNIT_*; 0: not known */
-	uint64_t row_cnt, repeat_cnt, repeat_line;
+	int has_before, repeat_told;
+	uint64_t row_cnt;
 };
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -146,45 +148,37 @@ static void unit_look(struct stoup_csv_table *table, const struct stoup_csv_row 
 	table->unit = unit ? unit : table->unit;
 }
 
+/* A row that has a number of its own is the same as the one before. */
 static void repeat_look(struct stoup_csv_table *table, const struct stoup_csv_row *row)
 {
 	uint8_t *before = table->record;
 
-	if (table->row_cnt > 1 &&
-		memcmp(table->record, table->record_before, table->plan->schema->stride) == 0 &&
-		table->repeat_cnt++ == 0)
-		table->repeat_line = row->line;
+	if (table->has_before && !table->repeat_told && table->sink &&
+		memcmp(table->record, table->record_before, table->plan->schema->stride) == 0) {
+		table->repeat_told = 1;
+		stoup_sink_note(table->sink,
+			"%s: line %llu: the same row as before it: kept (more such rows may follow)",
+			table->name, (unsigned long long)row->line);
+	}
+	table->has_before = 1;
 	table->record = table->record_before;
 	table->record_before = before;
 }
 
-static int no_rows(const struct stoup_csv_table *table)
+/* The text is at its end; what is told of it as a whole. */
+static void end_notes(const struct stoup_csv_table *table)
 {
-	if (table->sink)
-		stoup_sink_note(table->sink, "%s: %s", table->name,
-			table->skipped  ? "holds no row of the symbols asked for"
-			: table->header ? "a header, and no rows"
-					: "holds no rows");
-	return 0;
-}
-
-static void end_notes(struct stoup_csv_table *table)
-{
-	if (table->ended || !table->sink)
+	if (!table->sink)
 		return;
-	table->ended = 1;
-	if (table->row_cnt == 0)
-		no_rows(table);
-	else if (stoup_csv_unended(table->csv) &&
+	if (table->row_cnt == 0 && !table->shared)
+		stoup_sink_note(table->sink, "%s: %s", table->name,
+			table->skipped ? "holds no row of the symbols asked for"
+			: table->first ? "a header, and no rows"
+				       : "holds no rows");
+	else if (table->row_cnt > 0 && stoup_csv_unended(table->csv) &&
 		 !(table->plan->use && table->plan->use->preset->clock == STOUP_PRESET_CLOCK_DAY))
 		stoup_sink_note(table->sink,
 			"%s: the last line has no line end: is the file whole?", table->name);
-	if (table->repeat_cnt)
-		stoup_sink_note(table->sink,
-			"%s: %llu rows are the same as the row before, the first is line %llu: all are "
-			"kept",
-			table->name, (unsigned long long)table->repeat_cnt,
-			(unsigned long long)table->repeat_line);
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -269,7 +263,7 @@ int stoup_csv_table_next(
 	if (rc <= 0)
 		return rc;
 	rc = record_next(table, ret, err);
-	if (rc == 0)
+	if (rc == 0 && !table->at_end++)
 		end_notes(table);
 	if (rc == -EBADMSG || rc == -EMSGSIZE || rc == -EINVAL)
 		name_prefix(table, err);
@@ -322,7 +316,7 @@ static int preset_bind(struct stoup_csv_table *table, struct stoup_error *err)
 	if (more < 0)
 		return more;
 	if (table->header && more == 0)
-		return no_rows(table);
+		return 0;
 	rc = stoup_preset_plan(preset, table->options, table->name, table->first,
 		more ? &second : NULL, table->header, table->sink, &table->plan, err);
 	if (rc == 0)
@@ -351,19 +345,21 @@ static int plan_bind(struct stoup_csv_table *table, struct stoup_error *err)
 	return 1;
 }
 
+/* 0: this part of the text has not enough of them. */
 static int first_rows(struct stoup_csv_table *table, struct stoup_error *err)
 {
 	char hint[STOUP_CSV_HINT_CAP];
 	struct stoup_csv_row row;
-	int rc = stoup_csv_next(table->csv, &row, err);
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	if (rc == 0)
-		return no_rows(table);
-	table->first = stoup_csv_row_copy(&row);
-	if (!table->first)
-		return stoup_error_set(err, -ENOMEM, "out of memory");
+	if (!table->first) {
+		rc = stoup_csv_next(table->csv, &row, err);
+		if (rc <= 0)
+			return rc;
+		table->first = stoup_csv_row_copy(&row);
+		if (!table->first)
+			return stoup_error_set(err, -ENOMEM, "out of memory");
+	}
 	rc = table->plan ? plan_bind(table, err) : preset_bind(table, err);
 	if (rc == -EINVAL && err) {
 		stoup_csv_hint_delimiter(table->first, table->options->delimiter, hint);
@@ -376,10 +372,13 @@ static int first_rows(struct stoup_csv_table *table, struct stoup_error *err)
 	return 1;
 }
 
+/* A second end without another part between is that of the whole text. */
 int stoup_csv_table_bind(struct stoup_csv_table *table, struct stoup_error *err)
 {
-	int rc = table->bound ? 1 : table->first ? 0 : first_rows(table, err);
+	int rc = table->bound ? 1 : first_rows(table, err);
 
+	if (rc == 0 && table->at_end++ == 1)
+		end_notes(table);
 	if (rc == -EBADMSG || rc == -EMSGSIZE || rc == -EINVAL)
 		name_prefix(table, err);
 	return rc;
@@ -433,14 +432,59 @@ int stoup_csv_table_create(stoup_csv_read_fn *read, void *source, const char *na
 	return 0;
 }
 
+int stoup_csv_table_share(const struct stoup_csv_table *bound, stoup_csv_read_fn *read,
+	void *source, struct stoup_csv_table **ret, struct stoup_error *err)
+{
+	struct stoup_csv_table *table = calloc(1, sizeof *table);
+	int rc;
+
+	if (!table)
+		return stoup_error_set(err, -ENOMEM, "out of memory");
+	*table = (struct stoup_csv_table){.plan = bound->plan,
+		.options = bound->options,
+		.name = bound->name,
+		.key = bound->key,
+		.first = bound->first,
+		.header = bound->header,
+		.uniques = bound->uniques,
+		.bound = 1,
+		.shared = 1};
+	rc = stoup_csv_create(read, source, delimiter_of(table->options), &table->csv, err);
+	if (rc == 0 && bound->route)
+		rc = stoup_csv_route_create(table->plan, &table->route, err);
+	if (rc == 0)
+		rc = record_alloc(table, err);
+	if (rc) {
+		stoup_csv_table_destroy(table);
+		return rc;
+	}
+	*ret = table;
+	return 0;
+}
+
+int stoup_csv_table_bound(const struct stoup_csv_table *table)
+{
+	return table->bound;
+}
+
+void stoup_csv_table_restart(struct stoup_csv_table *table, uint64_t line, uint64_t file_off)
+{
+	stoup_csv_restart(table->csv, line, file_off);
+	table->at_end = table->has_before = 0;
+	table->unit = 0;
+	table->key_len = 0;
+}
+
 void stoup_csv_table_destroy(struct stoup_csv_table *table)
 {
 	if (!table)
 		return;
 	stoup_csv_route_destroy(table->route);
 	stoup_csv_destroy(table->csv);
-	stoup_csv_plan_destroy(table->plan);
-	free(table->first);
+	if (!table->shared) {
+		stoup_csv_plan_destroy(table->plan);
+		free(table->first);
+	}
 	free(table->record);
 	free(table->record_before);
 	free(table);

@@ -34,14 +34,16 @@ struct stoup_encode {
 static void slot_encode(
 	struct stoup_encode *encode, struct stoup_encoder *encoder, struct stoup_encode_slot *slot)
 {
+	if (slot->is_encoded)
+		return;
 	if (!encoder) {
 		slot->rc = -ENOMEM;
 		return;
 	}
 	slot->raw_hash = stoup_vol_hash(slot->raw, slot->raw_len);
-	slot->rc =
-		stoup_block_encode(encoder, &slot->layout, slot->raw, slot->raw_len, slot->stored,
-			encode->stored_cap, &slot->stored_len, &slot->codec, &slot->transform);
+	slot->rc = stoup_block_encode(encoder, slot->layout.stride ? &slot->layout : NULL,
+		slot->raw, slot->raw_len, slot->stored, encode->stored_cap, &slot->stored_len,
+		&slot->codec, &slot->transform);
 	if (slot->rc == 0)
 		slot->stored_hash = stoup_vol_hash(slot->stored, slot->stored_len);
 }
@@ -162,6 +164,7 @@ struct stoup_encode_slot *stoup_encode_next(struct stoup_encode *encode)
 		return NULL;
 	slot->raw_len = 0;
 	slot->segment_cnt = 0;
+	slot->is_encoded = 0;
 	slot->rc = 0;
 	slot->state = SLOT_FREE;
 	return slot;

@@ -40,15 +40,15 @@ static uint64_t gcd(uint64_t a, uint64_t b)
  * block would leave more than a tenth of it empty, so that their blocks are larger. Blocks that are
  * stored as they are begin at multiples of 4096 bytes: where it costs under a tenth, they hold a
  * multiple of that, and so follow each other without a gap, as one array when mapped. */
-static uint32_t block_len(const struct stoup_import *import, uint32_t stride)
+uint32_t stoup_import_block_len(uint32_t block_len, uint32_t codec, uint32_t stride)
 {
-	uint64_t len = import->options.block_len;
+	uint64_t len = block_len;
 	uint64_t even = (uint64_t)stride / gcd(stride, STOUP_VOL_BLOCK_ALIGN_RAW) *
 	                STOUP_VOL_BLOCK_ALIGN_RAW;
 
 	if (len < 10ull * stride)
 		len = 10ull * stride;
-	if (import->options.encoding.codec == STOUP_CODEC_NONE && len / even * even >= len / 10 * 9)
+	if (codec == STOUP_CODEC_NONE && len / even * even >= len / 10 * 9)
 		return (uint32_t)(len / even * even);
 	return (uint32_t)(len / stride * stride);
 }
@@ -66,9 +66,19 @@ static int schema_copy(const struct stoup_import *import, const struct stoup_sch
 	copy.schema.fields = copy.fields;
 	copy.price = sum_field(&copy.schema, "price", "close");
 	copy.volume = sum_field(&copy.schema, "size", "volume");
-	copy.block_len = block_len(import, schema->stride);
+	copy.block_len = schema->stride ? stoup_import_block_len(import->options.block_len,
+						  import->options.encoding.codec, schema->stride)
+	                                : import->options.block_len;
 	*ret = copy;
 	return 0;
+}
+
+void stoup_import_schema_count(struct stoup_import_schema *schema, uint64_t cnt, uint64_t len)
+{
+	schema->record_cnt += cnt;
+	schema->record_len += len;
+	if (schema->schema.stride == 0)
+		schema->record_len += cnt * STOUP_MESSAGE_STRIDE;
 }
 
 static int64_t schema_find(const struct stoup_import *import, uint64_t hash)
@@ -94,11 +104,11 @@ static int64_t schema_add(
 	rc = stoup_schema_valid(schema, err);
 	if (rc < 0)
 		return rc;
-	if (schema->flags & STOUP_SCHEMA_VARIABLE || schema->stride == 0)
-		return stoup_error_set(err, -ENOTSUP,
-			"schema '%s' has records of variable length, which this program does not "
-			"import",
-			schema->name);
+	if (schema->flags & STOUP_SCHEMA_VARIABLE && schema->align != STOUP_MESSAGE_ALIGN)
+		return stoup_error_set(err, -EINVAL,
+			"schema '%s': messages aligned to %" PRIu32
+			"; 8 is what they are stored with",
+			schema->name, schema->align);
 	if (schema->stride > STOUP_RECORD_LEN_CAP)
 		return stoup_error_set(err, -EINVAL,
 			"schema '%s': records of %" PRIu32 " bytes; at most %u are allowed",
@@ -266,8 +276,10 @@ void stoup_import_series_fini(struct stoup_import *import)
 {
 	uint32_t i;
 
-	for (i = 0; i < import->series_cnt; i++)
+	for (i = 0; i < import->series_cnt; i++) {
 		free(import->series[i].name);
+		free(import->series[i].samples);
+	}
 	for (i = 0; i < import->schema_cnt; i++)
 		free(import->schemas[i].fields);
 	free(import->series);

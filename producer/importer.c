@@ -6,9 +6,11 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "producer/importer_binary.h"
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
 #include "producer/preset.h"
+#include "producer/preset_path.h"
 
 /* ---- npy --------------------------------------------------------------------------------------- */
 
@@ -30,9 +32,12 @@ static const char *npy_usage(void)
 	       "known by their fields.\n";
 }
 
+static const char *const npy_suffixes[] = {".npy", ".npz", NULL};
+
 static const struct stoup_importer npy = {
 	.name = "npy",
 	.what = "a NumPy array",
+	.suffixes = npy_suffixes,
 	.is = npy_is,
 	.usage = npy_usage,
 	.ingest = npy_ingest,
@@ -75,14 +80,60 @@ static const char *dbn_usage(void)
 	       "  --allow-partial     of a file that is cut at its end take the whole records\n";
 }
 
+static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
+
 static const struct stoup_importer dbn = {
 	.name = "dbn",
 	.what = "DBN",
+	.suffixes = dbn_suffixes,
 	.has_symbols = 1,
 	.is = dbn_is,
 	.flag = dbn_flag,
 	.usage = dbn_usage,
 	.ingest = dbn_ingest,
+};
+
+/* ---- JSON lines -------------------------------------------------------------------------------- */
+
+/* A row of CSV may begin with a brace, too, in a file that is named so. */
+static int jsonl_is(const uint8_t *bytes, size_t len, const char *path)
+{
+	if (strstr(path, ".jsonl") || strstr(path, ".ndjson"))
+		return STOUP_FORMAT_SURE;
+	if (strstr(path, ".csv") || strstr(path, ".tsv"))
+		return STOUP_FORMAT_NO;
+	return stoup_jsonl_is(bytes, len) ? STOUP_FORMAT_GUESS : STOUP_FORMAT_NO;
+}
+
+static int jsonl_option(struct stoup_ingest_options *options, const char *name, const char *value,
+	struct stoup_error *err)
+{
+	return stoup_jsonl_option(&options->jsonl, name, value, err);
+}
+
+static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input,
+	const struct stoup_ingest_options *options, struct stoup_error *err)
+{
+	struct stoup_jsonl_options jsonl = options->jsonl;
+
+	jsonl.series = options->series;
+	jsonl.csv = &options->csv;
+	jsonl.filter = &options->filter;
+	jsonl.allow_partial = options->allow_partial;
+	return stoup_ingest_jsonl(sink, input, &jsonl, err);
+}
+
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+
+static const struct stoup_importer jsonl = {
+	.name = "jsonl",
+	.what = "JSON lines",
+	.suffixes = jsonl_suffixes,
+	.has_symbols = 1,
+	.is = jsonl_is,
+	.option = jsonl_option,
+	.usage = stoup_jsonl_usage,
+	.ingest = jsonl_ingest,
 };
 
 /* ---- CSV --------------------------------------------------------------------------------------- */
@@ -113,12 +164,21 @@ static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 
 	csv.format = options->format;
 	csv.filter = &options->filter;
+	csv.symbol = options->symbol;
+	if (options->date &&
+		stoup_preset_date_parse(options->date, strlen(options->date), &csv.day) < 0)
+		return stoup_error_set(err, -EINVAL,
+			"--date %.40s: a day from 1970 on, such as 2012-06-21", options->date);
 	return stoup_ingest_csv(sink, input, &csv, err);
 }
+
+static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
 
 static const struct stoup_importer csv = {
 	.name = "csv",
 	.what = "CSV",
+	.suffixes = csv_suffixes,
+	.takes_zip = 1,
 	.has_symbols = 1, /* presets have; the rest refuses --symbols itself */
 	.is = csv_is,
 	.named = csv_named,
@@ -129,7 +189,8 @@ static const struct stoup_importer csv = {
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-const struct stoup_importer *const stoup_importers[] = {&npy, &dbn, &csv, NULL};
+const struct stoup_importer *const stoup_importers[] = {&npy, &dbn, &stoup_importer_bi5,
+	&stoup_importer_itch, &stoup_importer_frames, &jsonl, &csv, NULL};
 
 const struct stoup_importer *stoup_importer_named(const char *format)
 {
@@ -146,7 +207,7 @@ const struct stoup_importer *stoup_importer_named(const char *format)
 int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_options *options,
 	const struct stoup_importer **ret, int *ret_guess, struct stoup_error *err)
 {
-	const uint8_t *bytes;
+	const uint8_t *bytes = NULL; /* at the end of the stream */
 	int64_t n;
 
 	*ret_guess = 0;

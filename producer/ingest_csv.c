@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "producer/csv_table.h"
+#include "producer/csv_parallel.h"
 #include "producer/ingest_csv.h"
 #include "producer/input.h"
 #include "producer/lobster_book.h"
@@ -14,72 +14,72 @@ static int64_t read_input(void *source, void *dst, size_t len, struct stoup_erro
 	return stoup_input_read(source, dst, len, err);
 }
 
-/* Series of a table by their slots, opened as their first records come. */
+/* Series of a table by their slots, opened in a sink as their first records come. */
 struct slots {
-	uint32_t *idx;
-	uint32_t cnt, cap;
+	int64_t *idx; /* -1: not opened */
+	uint32_t cap;
 };
 
-/* Slots come in order: a new one is the next. */
-static int slot_open(struct slots *slots, const struct stoup_sink *sink, const char *series,
-	const struct stoup_schema *schema, struct stoup_error *err)
+static int slot_open(struct slots *slots, const struct stoup_sink *sink, uint32_t slot,
+	const char *series, const struct stoup_schema *schema, struct stoup_error *err)
 {
-	int64_t idx;
+	uint32_t cap = slots->cap ? slots->cap : 16;
 
-	if (slots->cnt == slots->cap) {
-		uint32_t cap = slots->cap ? slots->cap * 2 : 16;
-		uint32_t *grown = realloc(slots->idx, cap * sizeof(*grown));
+	while (cap <= slot)
+		cap *= 2;
+	if (cap > slots->cap) {
+		int64_t *grown = realloc(slots->idx, cap * sizeof(*grown));
 
 		if (!grown)
 			return stoup_error_set(err, -ENOMEM, "out of memory");
+		for (uint32_t i = slots->cap; i < cap; i++)
+			grown[i] = -1;
 		slots->idx = grown;
 		slots->cap = cap;
 	}
-	idx = sink->series(sink->arg, series, schema, err);
-	if (idx < 0)
-		return (int)idx;
-	slots->idx[slots->cnt++] = (uint32_t)idx;
-	return 0;
+	slots->idx[slot] = sink->series(sink->arg, series, schema, err);
+	return slots->idx[slot] < 0 ? (int)slots->idx[slot] : 0;
 }
 
-static int put_all(const struct stoup_sink *sink, struct stoup_csv_table *table,
-	const struct stoup_csv_options *options, struct slots *slots, struct stoup_error *err)
+/* Put what is left of a table; its series are opened anew in each sink. */
+static int put_all(const void *arg, struct stoup_csv_table *table, const struct stoup_sink *sink,
+	struct stoup_error *err)
 {
-	const struct stoup_schema *schema = stoup_csv_table_schema(table);
+	const struct stoup_csv_options *options = arg;
 	struct stoup_csv_record record;
+	struct slots slots = {0};
 	int rc;
 
+	stoup_csv_table_sink(table, sink);
 	while ((rc = stoup_csv_table_next(table, &record, err)) > 0) {
-		if (record.slot == slots->cnt) {
-			rc = slot_open(slots, sink, record.series ? record.series : options->series,
-				schema, err);
+		if (record.slot >= slots.cap || slots.idx[record.slot] < 0) {
+			rc = slot_open(&slots, sink, record.slot,
+				record.series ? record.series : options->series,
+				stoup_csv_table_schema(table), err);
 			if (rc)
-				return rc;
+				break;
 		}
-		rc = sink->put(sink->arg, slots->idx[record.slot], record.key, record.bytes,
-			&record.where, err);
+		rc = sink->put(sink->arg, (uint32_t)slots.idx[record.slot], record.key,
+			record.bytes, &record.where, err);
 		if (rc)
-			return rc;
+			break;
 	}
+	free(slots.idx);
 	return rc;
 }
 
 static int ingest_table(const struct stoup_sink *sink, stoup_csv_read_fn *read, void *source,
 	const char *name, const struct stoup_csv_options *options, struct stoup_error *err)
 {
-	struct stoup_csv_table *table = NULL;
-	struct slots slots = {0};
-	int rc = stoup_csv_table_create(read, source, name, options, &table, err);
+	const struct stoup_csv_parallel parallel = {.read = read,
+		.source = source,
+		.name = name,
+		.options = options,
+		.threads = options->threads ? options->threads : 1,
+		.put = put_all,
+		.arg = options};
 
-	if (rc)
-		return rc;
-	stoup_csv_table_sink(table, sink);
-	rc = stoup_csv_table_bind(table, err);
-	if (rc > 0)
-		rc = put_all(sink, table, options, &slots, err);
-	stoup_csv_table_destroy(table);
-	free(slots.idx);
-	return rc;
+	return stoup_csv_parallel(&parallel, sink, err);
 }
 
 /* What the rest of CSV needs, and has not. */

@@ -50,6 +50,7 @@ struct stoup_csv_options {
 	int scale;           /* decimals of price columns; -1: not given (9) */
 	enum stoup_csv_header header;
 	char delimiter;
+	uint32_t threads; /* that read one text; 0: one */
 	int delimiter_given, zone_given;
 	/* Of presets (preset.h): */
 	const char *format;                /* --format: a preset's name, "csv", or NULL: find out */

@@ -138,16 +138,24 @@ void stoup_lobster_book_close(struct stoup_lobster_book *book)
 	free(book);
 }
 
+/* The last part of the path: the whole may leave no room for what is the matter. */
+static int prefixed(const struct stoup_lobster_book *book, int rc, struct stoup_error *err)
+{
+	const char *name = stoup_input_name(book->book.input), *slash = strrchr(name, '/');
+
+	if (err && strncmp(err->text, "line ", 5) == 0)
+		stoup_error_prefix(err, "%.90s", slash ? slash + 1 : name);
+	return rc;
+}
+
 static int count_error(const struct stoup_lobster_book *book, int has_book, struct stoup_error *err)
 {
 	if (has_book)
 		return stoup_error_set(err, -EBADMSG,
-			"line %llu: the message file ends before it: row i of a book is what message i left, "
-			"so both files have as many rows",
+			"line %llu: no message of this row: both files must have as many rows",
 			(unsigned long long)book->book.line);
 	return stoup_error_set(err, -EBADMSG,
-		"line %llu: the book ends before it, and there is a message: row i of a book is what message "
-		"i left, so both files have as many rows",
+		"line %llu: a message, and no row of it here: both files must have as many rows",
 		(unsigned long long)book->messages.line);
 }
 
@@ -199,7 +207,7 @@ int64_t stoup_lobster_book_read(void *arg, void *dst, size_t len, struct stoup_e
 			if (rc < 0 && err)
 				*err = failure;
 			if (rc < 0)
-				return rc;
+				return prefixed(book, rc, err);
 			if (rc == 0)
 				break;
 			continue;

@@ -8,6 +8,7 @@
 #include "producer/preset_plan.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,8 @@ struct making {
 
 void stoup_preset_use_destroy(struct stoup_preset_use *use)
 {
+	if (use)
+		free(atomic_load_explicit(&use->one_symbol, memory_order_relaxed));
 	free(use);
 }
 

@@ -3,7 +3,8 @@
  *
  *      preset + first rows + path + options --> plan (csv_plan.h) + use
  *
- * Concurrency: immutable once made; tables of several threads may share it.
+ * Concurrency: immutable once made, but for one_symbol, which the first to come sets; tables of several
+ * threads share it.
  */
 #ifndef STOUP_PRODUCER_PRESET_PLAN_H
 #define STOUP_PRODUCER_PRESET_PLAN_H
@@ -21,6 +22,8 @@ struct stoup_preset_use {
 	char symbol[STOUP_PRESET_TEXT_CAP];
 	char kind[STOUP_SCHEMA_NAME_CAP + STOUP_PRESET_INTERVAL_CAP];
 	struct stoup_preset_path path;
+	/* With --series: the symbol whose rows came first; any other is refused. On the heap. */
+	char *_Atomic one_symbol;
 	int64_t interval_ns; /* bars; 0: not known yet */
 	int64_t midnight_ns;
 	uint32_t level_cnt;

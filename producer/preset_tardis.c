@@ -46,9 +46,8 @@ const struct stoup_preset stoup_preset_tardis_trades = {
 	TARDIS("tardis-trades", "Tardis trades", "trades", trades, trades_paths)};
 
 /* The same columns as trades. */
-const struct stoup_preset stoup_preset_tardis_liquidations = {
-	TARDIS("tardis-liquidations", "Tardis liquidations", "liquidations", trades,
-		liquidations_paths)};
+const struct stoup_preset stoup_preset_tardis_liquidations = {TARDIS(
+	"tardis-liquidations", "Tardis liquidations", "liquidations", trades, liquidations_paths)};
 
 static const struct stoup_preset_column l2[] = {
 	COMMON,

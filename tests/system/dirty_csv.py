@@ -128,7 +128,7 @@ dirty("a day that is not", f"{T},1,1\n2024-02-30,1,1\n", PLAIN,
 
 taken("a row twice", f"{T},1,1\n{T},1,1\n", PLAIN, 2)
 taken("a numbered row twice", ROW + ROW + ROW, TRADES, 3,
-      ["2 rows are the same as the row before, the first is line 2: all are kept"])
+      ["line 2: the same row as before it: kept (more such rows may follow)"])
 dirty("two headers", "ts,px,n\n" + f"{T},1,1\n" + "ts,px,n\n", NAMED,
       "line 3: the header again: were files put together? take this line out, or ingest them one by one")
 dirty("two headers of a feed", TARDIS + LEVEL + TARDIS + LEVEL, L2,
