@@ -209,7 +209,10 @@ static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 			"%s holds messages of variable length, which this version does not print",
 			series.name);
 	if (cat->npy)
-		return stoup_tool_npy(st, &series, &cat->range, cat->limit, cat->npz, stdout, err);
+		return stoup_tool_npy(st, &series, &cat->range, cat->limit, cat->npz, stdout, err) <
+		                       0
+		               ? -1
+		               : 0;
 	if (stoup_text_init(&cat->text, stdout, cat->json, series.schema) < 0 ||
 		stoup_scan(st, &series, &cat->range, &cur, err) < 0)
 		return -1;

@@ -20,6 +20,7 @@ static const struct command commands[] = {
 	{"ls", "list the series of a store", stoup_cmd_ls},
 	{"verify", "check every byte of a store or a volume", stoup_cmd_verify},
 	{"cat", "print records of a store or a pool", stoup_cmd_cat},
+	{"export", "write series as CSV, JSON lines, DBN or NumPy files", stoup_cmd_export},
 	{"stat", "show a pool's counters and consumers", stoup_cmd_stat},
 	{"holders", "show who holds leases, and since when", stoup_cmd_holders},
 	{"bench", "measure scans of a store or a pool on this machine", stoup_cmd_bench},
