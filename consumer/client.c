@@ -76,6 +76,7 @@ size_t stoup_struct_len(const char *name)
 		{"stoup_field", sizeof(struct stoup_field)},
 		{"stoup_fork", sizeof(struct stoup_fork)},
 		{"stoup_held", sizeof(struct stoup_held)},
+		{"stoup_instrument", sizeof(struct stoup_instrument)},
 		{"stoup_lease", sizeof(struct stoup_lease)},
 		{"stoup_options", sizeof(struct stoup_options)},
 		{"stoup_range", sizeof(struct stoup_range)},

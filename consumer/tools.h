@@ -11,11 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-int stoup_cmd_stat(int argc, char **argv);    /* the control object in words or JSON */
-int stoup_cmd_cat(int argc, char **argv);     /* records of a series as CSV or JSON lines */
-int stoup_cmd_holders(int argc, char **argv); /* who holds leases, since when */
-int stoup_cmd_export(int argc, char **argv);  /* series as files of other programs */
-int stoup_cmd_bench(int argc, char **argv);   /* scan rates, latencies, memory of a store or pool */
+int stoup_cmd_stat(int argc, char **argv);       /* the control object in words or JSON */
+int stoup_cmd_cat(int argc, char **argv);        /* records of a series as CSV or JSON lines */
+int stoup_cmd_holders(int argc, char **argv);    /* who holds leases, since when */
+int stoup_cmd_definition(int argc, char **argv); /* what was known of an instrument at a time */
+int stoup_cmd_export(int argc, char **argv);     /* series as files of other programs */
+int stoup_cmd_bench(int argc, char **argv); /* scan rates, latencies, memory of a store or pool */
 
 /* Of the producer, which alone knows codecs; `stoup bench` calls it (the same prototype stands in
  * producer/cmd.h). Read and decode the blocks of a series of a store, as a program without stoup would, up to

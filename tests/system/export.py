@@ -92,8 +92,9 @@ def every_kind_comes_out_byte_for_byte(version, ts_out):
             t.equal(out.symbols, list(symbols), "symbols")
         t.equal(len(out.padding) < 8 and out.padding == bytes(len(out.padding)), True, "padding")
         t.equal(out.body_off % 8 == 0 or version < 3, True, "records of version 3 are aligned in the file")
-        same_stores(store, ingest(path("out.dbn")), f"{kind}, version {version}")
-        if kind != "tbbo":
+        if kind == "tbbo":
+            same_stores(store, ingest(path("out.dbn")), f"{kind}, version {version}")
+        else:
             mixed.append(records)
     turns = [records[i] for i in range(60) for records in mixed]
     store = ingest(write("in.dbn", d.file(version, d.MIXED, mappings, turns, ts_out)))
@@ -286,14 +287,14 @@ with t.Daemon(long).log as _:
     daemon = t._daemons[-1]
     for kind in ("dbn", "csv", "npy", "npz", "dbn.zst"):
         done = subprocess.run([t.STOUP, "export", daemon.pool, "*", "-o", path("full." + kind)], capture_output=True,
-                              text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000)))
+                              text=True, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)))
         t.equal(done.returncode, 1, f"a file that can not grow ({kind})")
         t.true("File too large; nothing was left behind" in done.stderr, done.stderr)
     t.equal(glob.glob(path("*full*")), [], "nothing of it")
     # Of several files none is left when one fails.
     os.mkdir(path("several"))
     done = subprocess.run([t.STOUP, "export", daemon.pool, "*", "--format", "csv", "--directory", path("several")],
-                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000)),
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
                           capture_output=True)
     t.equal((done.returncode, glob.glob(path("several/**/*.csv"), recursive=True)), (1, []), "none of several")
     for options in (["--format", "csv"], ["--format", "dbn"], ["--format", "dbn", "--compress", "zstd"]):
