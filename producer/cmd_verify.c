@@ -18,6 +18,7 @@
 #include "codec/block.h"
 #include "producer/cmd.h"
 #include "producer/progress.h"
+#include "producer/runs.h"
 #include "producer/store.h"
 #include "producer/volume_file.h"
 
@@ -154,6 +155,22 @@ static void segment_check(struct check *check, uint32_t segment_idx)
 			"its key is not the segment's last key");
 }
 
+/* The message run that a segment is. */
+static void run_check(struct check *check, uint32_t segment_idx)
+{
+	const struct stoup_vol_segment *segment = &check->index->segments[segment_idx];
+	struct stoup_vol_fault fault = {.code = -EBADMSG,
+		.region = STOUP_VOL_REGION_BLOCK,
+		.block_idx = segment->block_idx,
+		.file_off = check->index->blocks[segment->block_idx].stored_off};
+	struct stoup_error err;
+
+	if (stoup_run_check(check->index, segment_idx, check->raw, &err) == 0)
+		return;
+	snprintf(fault.what, sizeof(fault.what), "%.*s", (int)sizeof(fault.what) - 1, err.text);
+	report(check, &fault);
+}
+
 /* Check one block; *at is the place in check->order of its first segment. */
 static void block_check(struct check *check, uint32_t block_idx, uint32_t *at)
 {
@@ -171,8 +188,10 @@ static void block_check(struct check *check, uint32_t block_idx, uint32_t *at)
 
 		if (index->segments[segment_idx].block_idx != block_idx)
 			break;
-		if (rc == 0)
+		if (rc == 0 && index->schemas[index->blocks[block_idx].schema_idx].stride)
 			segment_check(check, segment_idx);
+		else if (rc == 0)
+			run_check(check, segment_idx);
 	}
 }
 

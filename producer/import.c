@@ -57,6 +57,12 @@ int stoup_import_begin(const struct stoup_import_options *options, struct stoup_
 	import->options = *options;
 	import->begin_ns = now_ns();
 	rc = options_complete(&import->options, err);
+	if (rc == 0 && options->dry_run) {
+		rc = stoup_import_dry_begin(import, err);
+		if (rc < 0)
+			goto out_destroy;
+		goto out_begun;
+	}
 	if (rc == 0)
 		rc = stoup_store_lock(options->store_path, &import->lock, err);
 	if (rc < 0)
@@ -70,6 +76,7 @@ int stoup_import_begin(const struct stoup_import_options *options, struct stoup_
 			import->lock.dir_fd, import->lock.path, &import->spill, err);
 	if (rc < 0)
 		goto out_destroy;
+out_begun:
 	stoup_progress_begin(&import->progress, "reading", 0, options->quiet);
 	*ret = import;
 	return 0;
@@ -89,6 +96,7 @@ void stoup_import_destroy(struct stoup_import *import)
 	stoup_store_close(import->store);
 	stoup_store_unlock(&import->lock, import->volume_cnt == 0 || !import->finished);
 	free(import->affected);
+	free(import->sources);
 	free(import->refused);
 	free(import->volumes);
 	free(import);
@@ -166,8 +174,7 @@ static const char *where_text(const struct stoup_where *where, char dst[WHERE_CA
 	return dst;
 }
 
-static int key_check(const struct stoup_schema *schema, int64_t key, const void *record,
-	const struct stoup_where *where, struct stoup_error *err)
+static int key_check(int64_t key, const struct stoup_where *where, struct stoup_error *err)
 {
 	char text[WHERE_CAP];
 
@@ -178,6 +185,18 @@ static int key_check(const struct stoup_schema *schema, int64_t key, const void 
 			"not be placed",
 			where_text(where, text), key,
 			key == -1 || key == INT64_MAX ? "undefined" : "not positive");
+	return 0;
+}
+
+static int key_field_check(const struct stoup_schema *schema, int64_t key, const void *record,
+	const struct stoup_where *where, struct stoup_error *err)
+{
+	char text[WHERE_CAP];
+
+	if (schema->stride == 0)
+		return stoup_error_set(err, -EINVAL,
+			"%s: schema '%s' is one of messages, not of records",
+			where_text(where, text), schema->name);
 	if (stoup_import_key(schema, record) != key)
 		return stoup_error_set(err, -EINVAL,
 			"%s: key %" PRId64
@@ -284,57 +303,154 @@ static int overlap_early(
 		series->record_cnt && series->first_key < key ? series->first_key : key, key, err);
 }
 
-int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
-	const void *record, const struct stoup_where *where, struct stoup_error *err)
+/* May a record of this key come next? Returns the effective key, or a negative errno. */
+static int64_t admit(struct stoup_import *import, uint32_t series_idx, int64_t key,
+	const struct stoup_where *where, struct stoup_error *err)
+{
+	int64_t effective = order_check(import, &import->series[series_idx], key, where, err);
+	int rc;
+
+	if (effective < 0)
+		return effective;
+	rc = overlap_early(import, series_idx, effective, err);
+	return rc < 0 ? rc : effective;
+}
+
+/* A record was put. */
+static void note(struct stoup_import *import, uint32_t series_idx, int64_t key, int64_t effective,
+	uint32_t len)
 {
 	struct stoup_import_series *series = &import->series[series_idx];
-	struct stoup_import_schema *schema = &import->schemas[series->schema_idx];
-	int64_t effective;
-	int rc = key_check(&schema->schema, key, record, where, err);
 
-	if (rc < 0)
-		return rc;
-	if (!stoup_filter_key(&import->options.filter, key)) {
-		import->filtered_cnt++;
-		return 0;
-	}
-	if (series->check_events)
-		rc = events_check(series, record, where, err);
-	if (rc < 0)
-		return rc;
-	effective = order_check(import, series, key, where, err);
-	if (effective < 0)
-		return (int)effective;
-	rc = overlap_early(import, series_idx, effective, err);
-	if (rc == 0)
-		rc = stoup_import_arena_put(import, series_idx, effective, record, err);
-	if (rc < 0)
-		return rc;
 	if (series->record_cnt == 0 || effective < series->first_key)
 		series->first_key = effective;
 	if (series->record_cnt == 0 || effective > series->last_key)
 		series->last_key = effective;
 	series->prev_key = key;
 	series->record_cnt++;
-	schema->record_cnt++;
-	sums_add(schema, series, record);
+	stoup_import_schema_count(&import->schemas[series->schema_idx], 1, len);
 	import->record_cnt++;
-	import->record_len += schema->schema.stride;
+	import->record_len += len;
 	if (import->record_cnt % PROGRESS_RECORDS == 0)
 		stoup_progress_step(&import->progress, import->record_len, import->record_cnt);
+}
+
+/* Is it outside the range that was asked for? Counted, not put. */
+static int is_filtered(struct stoup_import *import, int64_t key)
+{
+	if (stoup_filter_key(&import->options.filter, key))
+		return 0;
+	import->filtered_cnt++;
+	return 1;
+}
+
+int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
+	const void *record, const struct stoup_where *where, struct stoup_error *err)
+{
+	struct stoup_import_series *series = &import->series[series_idx];
+	struct stoup_import_schema *schema = &import->schemas[series->schema_idx];
+	int64_t effective;
+	int rc = key_check(key, where, err);
+
+	if (rc == 0)
+		rc = key_field_check(&schema->schema, key, record, where, err);
+	if (rc < 0 || is_filtered(import, key))
+		return rc;
+	if (series->check_events)
+		rc = events_check(series, record, where, err);
+	if (rc < 0)
+		return rc;
+	effective = admit(import, series_idx, key, where, err);
+	if (effective < 0)
+		return (int)effective;
+	if (import->options.dry_run)
+		stoup_import_dry_put(import, series_idx, record);
+	else
+		rc = stoup_import_arena_put(import, series_idx, effective, record, err);
+	if (rc < 0)
+		return rc;
+	note(import, series_idx, key, effective, schema->schema.stride);
+	sums_add(schema, series, record);
+	return 0;
+}
+
+static int message_check(const struct stoup_schema *schema, uint32_t len,
+	const struct stoup_where *where, struct stoup_error *err)
+{
+	char text[WHERE_CAP];
+
+	if (schema->stride)
+		return stoup_error_set(err, -EINVAL,
+			"%s: schema '%s' is one of records, not of messages",
+			where_text(where, text), schema->name);
+	if (len > STOUP_MESSAGE_LEN_CAP)
+		return stoup_error_set(err, -EMSGSIZE,
+			"%s: a message of %" PRIu32
+			" bytes; at most %u are stored: split it, or leave it "
+			"out",
+			where_text(where, text), len, STOUP_MESSAGE_LEN_CAP);
 	return 0;
 }
 
 int stoup_import_put_message(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *bytes, uint32_t len, const struct stoup_where *where, struct stoup_error *err)
 {
-	(void)import;
-	(void)series_idx;
-	(void)key;
-	(void)bytes;
-	(void)len;
-	(void)where;
-	return stoup_error_set(err, -ENOTSUP, "messages of variable length are not imported");
+	struct stoup_import_schema *schema =
+		&import->schemas[import->series[series_idx].schema_idx];
+	uint32_t unit_len;
+	int64_t effective;
+	int rc = key_check(key, where, err);
+
+	if (rc == 0)
+		rc = message_check(&schema->schema, len, where, err);
+	if (rc < 0 || is_filtered(import, key))
+		return rc;
+	effective = admit(import, series_idx, key, where, err);
+	if (effective < 0)
+		return (int)effective;
+	if (import->options.dry_run)
+		stoup_import_dry_message(import, series_idx, key, bytes, len);
+	else
+		rc = stoup_import_arena_put_message(
+			import, series_idx, effective, key, bytes, len, err);
+	if (rc < 0)
+		return rc;
+	unit_len = stoup_message_unit_len(len);
+	if (unit_len > schema->unit_max)
+		schema->unit_max = unit_len;
+	note(import, series_idx, key, effective, unit_len);
+	return 0;
+}
+
+int stoup_import_add_source(
+	struct stoup_import *import, const struct stoup_vol_source *source, struct stoup_error *err)
+{
+	if (import->source_cnt == import->source_cap) {
+		uint32_t cap = import->source_cap ? import->source_cap * 2 : 64;
+		struct stoup_vol_source *grown = realloc(import->sources, cap * sizeof(*grown));
+
+		if (!grown)
+			return stoup_error_set(err, -ENOMEM, "no memory for a list of files");
+		import->sources = grown;
+		import->source_cap = cap;
+	}
+	import->sources[import->source_cnt++] = *source;
+	return 0;
+}
+
+const struct stoup_store *stoup_import_store(const struct stoup_import *import)
+{
+	return import->store;
+}
+
+/* All checks are made, but what --replace would rewrite is not read. */
+static int dry_finish(struct stoup_import *import, struct stoup_error *err)
+{
+	int rc = import->options.replace ? 0 : stoup_import_overlap_check(import, err);
+
+	if (rc == 0 && !import->options.quiet)
+		stoup_import_summary(import);
+	return rc;
 }
 
 int stoup_import_finish(struct stoup_import *import, struct stoup_error *err)
@@ -342,6 +458,8 @@ int stoup_import_finish(struct stoup_import *import, struct stoup_error *err)
 	int rc;
 
 	stoup_progress_end(&import->progress);
+	if (import->options.dry_run)
+		return dry_finish(import, err);
 	rc = stoup_import_arena_flush(import, err);
 	stoup_import_arena_destroy(import);
 	if (rc == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.h - where importers put records: the sink behind `stoup ingest`.
+/* import.h - where importers put records and messages: the sink behind `stoup ingest`.
  *
  *      dbn.c, csv.c ... --series, put--> import --partition by series--> spill file
  *                                                  |  finish
@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "codec/block.h"
+#include "codec/volume.h"
 #include "producer/filter.h"
 #include "producer/sink.h"
 #include "shm/stoup_types.h"
@@ -40,11 +41,13 @@ struct stoup_import_options {
 	int order_given; /* the user chose it: event64 (event64.h) is then kept unchecked with KEEP */
 	int replace;     /* records of the new key range take the old ones' place */
 	int quiet;
+	int dry_run; /* read and check all, show what would be stored; nothing is written */
 	struct stoup_filter filter; /* keys outside its range are left out, and counted */
 	uint32_t threads;           /* encoders; 0 = one per core */
 };
 
 struct stoup_import;
+struct stoup_store;
 
 int stoup_import_begin(const struct stoup_import_options *options, struct stoup_import **ret,
 	struct stoup_error *err);
@@ -61,10 +64,19 @@ int64_t stoup_import_series(struct stoup_import *import, const char *name,
 int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *record, const struct stoup_where *where, struct stoup_error *err);
 
-/* Put one message of `len` bytes (0 is allowed) into a series whose schema is one of messages. As
- * stoup_import_put; -EMSGSIZE for a message that is too long. */
+/* Put one message of `len` bytes (0 is allowed) into a series of a schema of messages: json, bipf, itch50,
+ * frames. The bytes are copied. As stoup_import_put; -EMSGSIZE for more than STOUP_MESSAGE_LEN_CAP
+ * bytes. What the bytes must be (JSON in UTF-8) is the caller's to check. */
 int stoup_import_put_message(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *bytes, uint32_t len, const struct stoup_where *where, struct stoup_error *err);
+
+/* What the volumes will list as files that they were made of (copied): only those whose records were all
+ * put. 0 or -ENOMEM. */
+int stoup_import_add_source(struct stoup_import *import, const struct stoup_vol_source *source,
+	struct stoup_error *err);
+
+/* The store as it is under the lock. */
+const struct stoup_store *stoup_import_store(const struct stoup_import *import);
 
 /* Write and publish the volumes, print the summary. -EEXIST for an overlap with the store. */
 int stoup_import_finish(struct stoup_import *import, struct stoup_error *err);

@@ -11,6 +11,7 @@
 #include "producer/import_state.h"
 
 #define RECORD_ALIGN 8u
+#define ARENA_SPARE  (STOUP_MESSAGE_LEN_CAP + 4096u)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -18,7 +19,9 @@ int stoup_import_arena_create(struct stoup_import *import, struct stoup_error *e
 {
 	struct stoup_import_arena *arena = &import->arena;
 
-	arena->cap = (size_t)import->options.memory_len / RECORD_ALIGN * RECORD_ALIGN;
+	/* Room for the longest message beside it: what is not touched costs nothing. */
+	arena->cap =
+		((size_t)import->options.memory_len + ARENA_SPARE) / RECORD_ALIGN * RECORD_ALIGN;
 	arena->base = mmap(NULL, arena->cap, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (arena->base != MAP_FAILED)
@@ -60,18 +63,21 @@ static int activate(struct stoup_import_arena *arena, uint32_t series_idx)
 	return 0;
 }
 
-int stoup_import_arena_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
-	const void *record, struct stoup_error *err)
+/* Room for one more record of `len` bytes, noted as the series' next one; a full arena is written first. */
+static int arena_room(struct stoup_import *import, uint32_t series_idx, int64_t key, uint32_t len,
+	uint8_t **ret, struct stoup_error *err)
 {
 	struct stoup_import_arena *arena = &import->arena;
 	struct stoup_import_series *series = &import->series[series_idx];
-	uint32_t stride = import->schemas[series->schema_idx].schema.stride;
-	size_t step = (stride + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
+	size_t step = ((size_t)len + RECORD_ALIGN - 1) / RECORD_ALIGN * RECORD_ALIGN;
 	size_t per_record = sizeof(struct stoup_import_entry) + sizeof(uint32_t);
 	int rc;
 
-	/* RECORD_ALIGN more: the sorted offsets begin aligned. */
-	if (arena->used + step + (arena->record_cnt + 1) * per_record + RECORD_ALIGN > arena->cap) {
+	/* RECORD_ALIGN more: the sorted offsets begin aligned. A record that is larger than the budget is
+	 * alone in the arena. */
+	if (arena->record_cnt > 0 &&
+		arena->used + step + (arena->record_cnt + 1) * per_record + RECORD_ALIGN >
+			import->options.memory_len) {
 		rc = stoup_import_arena_flush(import, err);
 		if (rc < 0)
 			return rc;
@@ -85,11 +91,34 @@ int stoup_import_arena_put(struct stoup_import *import, uint32_t series_idx, int
 		.off = (uint32_t)arena->used,
 		.series_idx = series_idx,
 	};
-	memcpy(arena->base + arena->used, record, stride);
+	*ret = arena->base + arena->used;
 	arena->used += step;
 	series->part_cnt++;
 	series->part_last_key = key;
 	return 0;
+}
+
+int stoup_import_arena_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
+	const void *record, struct stoup_error *err)
+{
+	uint32_t stride = import->schemas[import->series[series_idx].schema_idx].schema.stride;
+	uint8_t *at;
+	int rc = arena_room(import, series_idx, key, stride, &at, err);
+
+	if (rc == 0)
+		memcpy(at, record, stride);
+	return rc;
+}
+
+int stoup_import_arena_put_message(struct stoup_import *import, uint32_t series_idx, int64_t place,
+	int64_t key, const void *bytes, uint32_t len, struct stoup_error *err)
+{
+	uint8_t *at;
+	int rc = arena_room(import, series_idx, place, stoup_message_unit_len(len), &at, err);
+
+	if (rc == 0)
+		stoup_message_write(at, key, bytes, len);
+	return rc;
 }
 
 /* ---- sorting --------------------------------------------------------------------------------- */
@@ -159,6 +188,19 @@ static uint32_t *sort_by_series(struct stoup_import *import)
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
+static uint64_t slice_len(
+	const struct stoup_schema *schema, const uint8_t *base, const uint32_t *offs, uint32_t cnt)
+{
+	uint64_t len = 0;
+	uint32_t i;
+
+	if (schema->stride)
+		return (uint64_t)cnt * schema->stride;
+	for (i = 0; i < cnt; i++)
+		len += stoup_import_record_len(schema, base + offs[i]);
+	return len;
+}
+
 static int slice_write(
 	struct stoup_import *import, uint32_t series_idx, uint32_t *offs, struct stoup_error *err)
 {
@@ -168,7 +210,7 @@ static int slice_write(
 	struct stoup_spill_slice slice = {
 		.series_idx = series_idx,
 		.record_cnt = series->part_cnt,
-		.len = (uint64_t)series->part_cnt * schema->stride,
+		.len = slice_len(schema, base, offs, series->part_cnt),
 		.first_key = series->part_first_key,
 		.last_key = series->part_last_key,
 	};
@@ -182,7 +224,8 @@ static int slice_write(
 	}
 	rc = stoup_spill_slice_begin(import->spill, &slice, err);
 	for (i = 0; i < series->part_cnt && rc == 0; i++)
-		rc = stoup_spill_write(import->spill, base + offs[i], schema->stride, err);
+		rc = stoup_spill_write(import->spill, base + offs[i],
+			stoup_import_record_len(schema, base + offs[i]), err);
 	series->part_cnt = 0;
 	return rc;
 }

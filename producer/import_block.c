@@ -29,6 +29,29 @@ static void volume_advance(const struct stoup_import *import, uint32_t *volume_i
 	*volume_raw_len += len;
 }
 
+/* The same for messages of `len` bytes in all, one or many: each belongs to the volume in which it ends,
+ * counted from the first one without regard to blocks. So the sum of lengths alone tells how many
+ * volumes there are. */
+static void volume_advance_messages(const struct stoup_import *import,
+	const struct stoup_import_schema *schema, uint32_t *volume_idx, uint64_t *volume_raw_len,
+	uint64_t len)
+{
+	uint64_t cap = import->options.volume_len;
+	uint64_t longest = (uint64_t)schema->unit_max + STOUP_MESSAGE_STRIDE, steps;
+
+	if (len == 0)
+		return;
+	/* No message skips a volume. */
+	if (cap < longest)
+		cap = longest;
+	if (*volume_raw_len > cap)
+		*volume_raw_len = cap;
+	*volume_raw_len += len;
+	steps = (*volume_raw_len - 1) / cap;
+	*volume_idx += (uint32_t)steps;
+	*volume_raw_len -= steps * cap;
+}
+
 static int plan(struct stoup_import_builder *builder, struct stoup_error *err)
 {
 	const struct stoup_import *import = builder->import;
@@ -37,9 +60,13 @@ static int plan(struct stoup_import_builder *builder, struct stoup_error *err)
 
 	for (i = 0; i < import->schema_cnt; i++) {
 		const struct stoup_import_schema *schema = &import->schemas[i];
-		uint64_t left = schema->record_cnt * schema->schema.stride;
+		uint64_t left = schema->record_len;
 
 		builder->raw_total += left;
+		if (schema->schema.stride == 0) {
+			volume_advance_messages(import, schema, &volume_idx, &volume_raw_len, left);
+			continue;
+		}
 		while (left > 0) {
 			uint64_t len = left < schema->block_len ? left : schema->block_len;
 
@@ -111,6 +138,14 @@ static uint32_t thread_cnt(const struct stoup_import_options *options)
 	return cnt < cap ? cnt : cap;
 }
 
+/* Decoded bytes of the longest block: a message that is longer than a block has one for itself. */
+static size_t block_cap(const struct stoup_import_schema *schema)
+{
+	size_t alone = schema->unit_max + (size_t)stoup_message_table_len(1);
+
+	return alone > schema->block_len ? alone : schema->block_len;
+}
+
 int stoup_import_builder_init(
 	struct stoup_import_builder *builder, struct stoup_import *import, struct stoup_error *err)
 {
@@ -125,9 +160,11 @@ int stoup_import_builder_init(
 	rc = plan(builder, err);
 	if (rc < 0)
 		return rc;
-	for (i = 0; i < import->schema_cnt; i++)
-		raw_cap = import->schemas[i].block_len > raw_cap ? import->schemas[i].block_len
-		                                                 : raw_cap;
+	for (i = 0; i < import->schema_cnt; i++) {
+		size_t len = block_cap(&import->schemas[i]);
+
+		raw_cap = len > raw_cap ? len : raw_cap;
+	}
 	rc = stoup_store_id_make(builder->id);
 	if (rc == 0)
 		rc = superseded_collect(builder);
@@ -203,6 +240,8 @@ static int volume_open(struct stoup_import_builder *builder, struct stoup_error 
 	builder->file_open = 1;
 	for (i = 0; i < builder->superseded_cnt && rc == 0; i++)
 		rc = stoup_vol_add_superseded(builder->file.writer, builder->superseded[i]);
+	for (i = 0; i < builder->import->source_cnt && rc == 0; i++)
+		rc = stoup_vol_add_source(builder->file.writer, &builder->import->sources[i]);
 	if (rc < 0)
 		return stoup_error_set(err, rc, "%s/%s: listing what it supersedes failed: %s",
 			import->lock.path, builder->file.name, strerror(-rc));
@@ -353,13 +392,30 @@ static struct stoup_block_layout layout_of(const struct stoup_import_builder *bu
 	};
 }
 
+/* Write the table of the open run. */
+static void run_end(struct stoup_import_builder *builder)
+{
+	struct stoup_encode_slot *slot = builder->slot;
+
+	if (builder->run_cnt == 0)
+		return;
+	slot->raw_len =
+		builder->run_off + stoup_message_run_end(slot->raw + builder->run_off,
+					   slot->raw_len - builder->run_off, builder->run_cnt);
+	builder->run_cnt = 0;
+}
+
 static void block_submit(struct stoup_import_builder *builder)
 {
 	struct stoup_encode_slot *slot = builder->slot;
 
-	volume_advance(
-		builder->import, &builder->volume_idx, &builder->volume_raw_len, slot->raw_len);
-	slot->volume_idx = builder->volume_idx;
+	run_end(builder);
+	/* A block of messages has the volume of its messages. */
+	if (builder->import->schemas[builder->schema_idx].schema.stride) {
+		volume_advance(builder->import, &builder->volume_idx, &builder->volume_raw_len,
+			slot->raw_len);
+		slot->volume_idx = builder->volume_idx;
+	}
 	slot->schema_idx = builder->schema_idx;
 	slot->layout = layout_of(builder);
 	builder->slot = NULL;
@@ -383,6 +439,7 @@ void stoup_import_builder_series(struct stoup_import_builder *builder, uint32_t 
 {
 	uint32_t schema_idx = builder->import->series[series_idx].schema_idx;
 
+	run_end(builder);
 	if (builder->slot && schema_idx != builder->schema_idx)
 		block_submit(builder);
 	builder->schema_idx = schema_idx;
@@ -441,14 +498,94 @@ static int segment_note(struct stoup_encode_slot *slot, uint32_t series_idx, uin
 	return 0;
 }
 
+/* Cannot be for what put checked; an old volume may hold anything. */
+static int steps_back_error(const struct stoup_import_builder *builder, struct stoup_error *err)
+{
+	return stoup_error_set(err, -EBADMSG,
+		"series %.100s: keys step back in a volume of the store; `stoup verify` names it",
+		builder->import->series[builder->series_idx].name);
+}
+
+static int no_memory_error(
+	const struct stoup_import_builder *builder, int rc, struct stoup_error *err)
+{
+	return stoup_error_set(err, rc, "series %.100s: no memory for its index",
+		builder->import->series[builder->series_idx].name);
+}
+
+/* Have a slot with room for a message of the builder's volume. */
+static int message_begin(
+	struct stoup_import_builder *builder, uint32_t unit_len, struct stoup_error *err)
+{
+	const struct stoup_import_schema *schema = &builder->import->schemas[builder->schema_idx];
+	struct stoup_encode_slot *slot = builder->slot;
+	uint64_t len;
+	int rc;
+
+	volume_advance_messages(builder->import, schema, &builder->volume_idx,
+		&builder->volume_raw_len, (uint64_t)unit_len + STOUP_MESSAGE_STRIDE);
+	if (slot && slot->raw_len > 0) {
+		len = (uint64_t)slot->raw_len + unit_len +
+		      stoup_message_table_len(builder->run_cnt + 1);
+		if (len > schema->block_len || slot->volume_idx != builder->volume_idx)
+			block_submit(builder);
+	}
+	rc = block_begin(builder, err);
+	if (rc == 0)
+		builder->slot->volume_idx = builder->volume_idx;
+	return rc;
+}
+
+static int message_put(
+	struct stoup_import_builder *builder, const uint8_t *unit, struct stoup_error *err)
+{
+	const struct stoup_import_series *series = &builder->import->series[builder->series_idx];
+	const struct stoup_schema *schema = &builder->import->schemas[builder->schema_idx].schema;
+	uint32_t unit_len = stoup_import_record_len(schema, unit);
+	int64_t key = stoup_import_key(schema, unit);
+	struct stoup_encode_slot *slot;
+	int rc;
+
+	if (key < builder->key && !(series->flags & STOUP_VOL_SERIES_KEEP_ORDER))
+		return steps_back_error(builder, err);
+	key = key > builder->key ? key : builder->key;
+	rc = message_begin(builder, unit_len, err);
+	if (rc < 0)
+		return rc;
+	slot = builder->slot;
+	rc = segment_note(slot, builder->series_idx, 1, key, key);
+	if (rc < 0)
+		return no_memory_error(builder, rc, err);
+	if (builder->run_cnt++ == 0)
+		builder->run_off = slot->raw_len;
+	memcpy(slot->raw + slot->raw_len, unit, unit_len);
+	slot->raw_len += unit_len;
+	builder->key = key;
+	return 0;
+}
+
+static int messages_put(struct stoup_import_builder *builder, const uint8_t *units, uint64_t cnt,
+	struct stoup_error *err)
+{
+	const struct stoup_schema *schema = &builder->import->schemas[builder->schema_idx].schema;
+	int rc = 0;
+
+	for (; cnt > 0 && rc == 0; cnt--) {
+		rc = message_put(builder, units, err);
+		units += stoup_import_record_len(schema, units);
+	}
+	return rc;
+}
+
 int stoup_import_builder_put(struct stoup_import_builder *builder, const uint8_t *records,
 	uint64_t cnt, struct stoup_error *err)
 {
 	const struct stoup_import_schema *schema = &builder->import->schemas[builder->schema_idx];
-	const char *name = builder->import->series[builder->series_idx].name;
 	uint32_t stride = schema->schema.stride;
 	int rc;
 
+	if (stride == 0)
+		return messages_put(builder, records, cnt, err);
 	while (cnt > 0) {
 		int64_t first = stoup_import_key(&schema->schema, records), last;
 		uint64_t n;
@@ -460,17 +597,11 @@ int stoup_import_builder_put(struct stoup_import_builder *builder, const uint8_t
 		n = n < cnt ? n : cnt;
 		first = first > builder->key ? first : builder->key;
 		last = last_key(builder, records, n, first);
-		/* Cannot be for what put checked; an old volume may hold anything. */
 		if (last < first)
-			return stoup_error_set(err, -EBADMSG,
-				"series %.100s: keys step back in a volume of the store; `stoup "
-				"verify` "
-				"names it",
-				name);
+			return steps_back_error(builder, err);
 		rc = segment_note(builder->slot, builder->series_idx, (uint32_t)n, first, last);
 		if (rc < 0)
-			return stoup_error_set(
-				err, rc, "series %.100s: no memory for its index", name);
+			return no_memory_error(builder, rc, err);
 		memcpy(builder->slot->raw + builder->slot->raw_len, records, n * stride);
 		builder->slot->raw_len += (uint32_t)n * stride;
 		builder->key = last;

@@ -5,8 +5,12 @@
  *           seg A     seg A,B   seg B,C
  *           +---------- volume 0 ---------+-- volume 1 ...     cut between blocks, at volume_len
  *
- * Invariant: the number of volumes is what was planned from the record counts, since a volume's
- * header says of how many it is one.
+ * Messages of a series in a block are a run (shm/message.h), whose table is written when the run ends.
+ * How blocks of messages are cut depends on the order of their lengths; so volumes are cut by the sum of
+ * the lengths, message by message, and a block ends where its volume does.
+ *
+ * Invariant: the number of volumes is what was planned from the record counts and lengths, since a
+ * volume's header says of how many it is one.
  *
  * Concurrency: one thread; the encoders are inside.
  */
@@ -24,6 +28,7 @@ struct stoup_import_builder {
 	uint32_t schema_idx;            /* of the slot */
 	uint32_t series_idx;            /* that is being put */
 	int64_t key;                    /* effective key of its last record; 0 before the first */
+	uint32_t run_off, run_cnt;      /* messages: the run at the slot's end that is still open */
 	uint32_t volume_idx;            /* of the blocks that are being submitted */
 	uint64_t volume_raw_len;
 	uint8_t id[16]; /* of batch_idx 0 */

@@ -39,9 +39,9 @@ static void slot_encode(
 		return;
 	}
 	slot->raw_hash = stoup_vol_hash(slot->raw, slot->raw_len);
-	slot->rc =
-		stoup_block_encode(encoder, &slot->layout, slot->raw, slot->raw_len, slot->stored,
-			encode->stored_cap, &slot->stored_len, &slot->codec, &slot->transform);
+	slot->rc = stoup_block_encode(encoder, slot->layout.stride ? &slot->layout : NULL,
+		slot->raw, slot->raw_len, slot->stored, encode->stored_cap, &slot->stored_len,
+		&slot->codec, &slot->transform);
 	if (slot->rc == 0)
 		slot->stored_hash = stoup_vol_hash(slot->stored, slot->stored_len);
 }

@@ -31,8 +31,8 @@ struct stoup_encode_slot {
 	/* Filled by the caller. */
 	uint8_t *raw;
 	uint32_t raw_len;
-	uint32_t schema_idx; /* the import's */
-	struct stoup_block_layout layout;
+	uint32_t schema_idx;              /* the import's */
+	struct stoup_block_layout layout; /* stride 0: messages, which have none */
 	uint32_t volume_idx;
 	struct stoup_encode_segment *segments;
 	uint32_t segment_cnt, segment_cap;

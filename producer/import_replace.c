@@ -18,6 +18,7 @@
 #include <string.h>
 #include "codec/volume.h"
 #include "producer/import_state.h"
+#include "producer/runs.h"
 #include "producer/volume_file.h"
 #include "shm/format.h"
 
@@ -379,13 +380,29 @@ static int place_of(const struct stoup_import_series *series, int64_t key)
 	return key > series->last_key;
 }
 
+static void unit_note(struct stoup_import_schema *schema, const uint8_t *record)
+{
+	uint32_t len = stoup_import_record_len(&schema->schema, record);
+
+	if (schema->schema.stride == 0 && len > schema->unit_max)
+		schema->unit_max = len;
+}
+
+/* Where the next record of a segment begins. */
+static const uint8_t *record_after(const struct stoup_schema *schema, const uint8_t *record)
+{
+	return record + stoup_import_record_len(schema, record);
+}
+
 /* Spill the records of one segment that lie outside the new range, as one slice or two. */
 static int spill_segment(struct stoup_import *import, uint32_t series_idx,
 	const struct stoup_vol_segment *segment, const uint8_t *records, struct stoup_error *err)
 {
 	struct stoup_import_series *series = &import->series[series_idx];
 	const struct stoup_schema *schema = &import->schemas[series->schema_idx].schema;
+	struct stoup_import_schema *counts = &import->schemas[series->schema_idx];
 	int64_t key = segment->first_key; /* running maximum, as the segment's own keys are */
+	const uint8_t *begin = records, *p;
 	uint32_t at = 0, end;
 	int rc = 0;
 
@@ -394,25 +411,27 @@ static int spill_segment(struct stoup_import *import, uint32_t series_idx,
 		struct stoup_spill_slice slice = {
 			.series_idx = series_idx, .flags = STOUP_SPILL_OLD, .first_key = key};
 
-		for (end = at; end < segment->record_cnt; end++) {
-			int64_t next =
-				stoup_import_key(schema, records + (size_t)end * schema->stride);
+		for (end = at, p = begin; end < segment->record_cnt;
+			end++, p = record_after(schema, p)) {
+			int64_t next = stoup_import_key(schema, p);
 
 			key = next > key ? next : key;
 			if (place_of(series, key) != place)
 				break;
 			slice.last_key = key;
+			unit_note(counts, p);
 		}
 		slice.record_cnt = end - at;
-		slice.len = slice.record_cnt * schema->stride;
+		slice.len = (uint64_t)(p - begin);
 		if (place != 0 && slice.record_cnt > 0) {
 			series->kept_cnt += slice.record_cnt;
+			stoup_import_schema_count(counts, slice.record_cnt, slice.len);
 			rc = stoup_spill_slice_begin(import->spill, &slice, err);
 			if (rc == 0)
-				rc = stoup_spill_write(import->spill,
-					records + (size_t)at * schema->stride, slice.len, err);
+				rc = stoup_spill_write(import->spill, begin, slice.len, err);
 		}
 		at = end;
+		begin = p;
 	}
 	return rc;
 }
@@ -447,6 +466,9 @@ static int spill_series(struct stoup_import *import, struct old_reader *reader,
 			place_of(series, segment->last_key) == 0)
 			continue;
 		rc = old_block(reader, part, segment, err);
+		if (rc == 0 && index->schemas[part->schema_idx].stride == 0 &&
+			stoup_run_check(index, part->segment_first + i, reader->raw, NULL) < 0)
+			rc = lost_error(reader, part, segment, -EBADMSG, err);
 		if (rc == 0)
 			rc = spill_segment(import, old->series_idx, segment,
 				reader->raw + segment->raw_off, err);
@@ -506,8 +528,5 @@ int stoup_import_overlap_check(struct stoup_import *import, struct stoup_error *
 	import->old_run_first = stoup_spill_run_cnt(import->spill);
 	for (i = 0; i < import->affected_cnt && rc == 0; i++)
 		rc = spill_volume(import, import->store->volumes[import->affected[i]], err);
-	for (i = 0; i < import->series_cnt && rc == 0; i++)
-		import->schemas[import->series[i].schema_idx].record_cnt +=
-			import->series[i].kept_cnt;
 	return rc;
 }

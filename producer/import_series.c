@@ -66,9 +66,18 @@ static int schema_copy(const struct stoup_import *import, const struct stoup_sch
 	copy.schema.fields = copy.fields;
 	copy.price = sum_field(&copy.schema, "price", "close");
 	copy.volume = sum_field(&copy.schema, "size", "volume");
-	copy.block_len = block_len(import, schema->stride);
+	copy.block_len =
+		schema->stride ? block_len(import, schema->stride) : import->options.block_len;
 	*ret = copy;
 	return 0;
+}
+
+void stoup_import_schema_count(struct stoup_import_schema *schema, uint64_t cnt, uint64_t len)
+{
+	schema->record_cnt += cnt;
+	schema->record_len += len;
+	if (schema->schema.stride == 0)
+		schema->record_len += cnt * STOUP_MESSAGE_STRIDE;
 }
 
 static int64_t schema_find(const struct stoup_import *import, uint64_t hash)
@@ -94,11 +103,11 @@ static int64_t schema_add(
 	rc = stoup_schema_valid(schema, err);
 	if (rc < 0)
 		return rc;
-	if (schema->flags & STOUP_SCHEMA_VARIABLE || schema->stride == 0)
-		return stoup_error_set(err, -ENOTSUP,
-			"schema '%s' has records of variable length, which this program does not "
-			"import",
-			schema->name);
+	if (schema->flags & STOUP_SCHEMA_VARIABLE && schema->align != STOUP_MESSAGE_ALIGN)
+		return stoup_error_set(err, -EINVAL,
+			"schema '%s': messages aligned to %" PRIu32
+			"; 8 is what they are stored with",
+			schema->name, schema->align);
 	if (schema->stride > STOUP_RECORD_LEN_CAP)
 		return stoup_error_set(err, -EINVAL,
 			"schema '%s': records of %" PRIu32 " bytes; at most %u are allowed",
@@ -266,8 +275,10 @@ void stoup_import_series_fini(struct stoup_import *import)
 {
 	uint32_t i;
 
-	for (i = 0; i < import->series_cnt; i++)
+	for (i = 0; i < import->series_cnt; i++) {
 		free(import->series[i].name);
+		free(import->series[i].samples);
+	}
 	for (i = 0; i < import->schema_cnt; i++)
 		free(import->schemas[i].fields);
 	free(import->series);

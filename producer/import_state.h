@@ -31,6 +31,7 @@
 #include "producer/progress.h"
 #include "producer/spill.h"
 #include "producer/store.h"
+#include "shm/message.h"
 
 #define STOUP_IMPORT_BLOCK_LEN_MIN  (64u << 10)
 #define STOUP_IMPORT_BLOCK_LEN_MAX  (2u << 20)
@@ -50,6 +51,8 @@ struct stoup_import_schema {
 	const struct stoup_field *volume; /* summed: size or volume */
 	uint32_t block_len;  /* decoded bytes of a full block: a multiple of the stride */
 	uint64_t record_cnt; /* new and kept */
+	uint64_t record_len; /* their bytes; messages: with heads, padding and table entries */
+	uint32_t unit_max;   /* messages: the longest one, with head and padding */
 	uint32_t volume_mark, volume_schema_idx; /* in volume volume_mark - 1: the writer's index */
 };
 
@@ -74,6 +77,8 @@ struct stoup_import_series {
 	int64_t part_first_key; /* keys of the first and the last of them; with order KEEP the */
 	int64_t part_last_key;  /*   running maximum */
 	uint32_t volume_mark, volume_series_idx;
+	uint8_t *samples; /* --dry-run: the first records */
+	uint32_t sample_cnt;
 };
 
 /* An entry per record, growing down from the arena's end. */
@@ -120,11 +125,26 @@ struct stoup_import {
 	uint32_t refused_cnt;
 	struct stoup_import_volume *volumes;
 	uint32_t volume_cnt;
+	struct stoup_vol_source *sources;
+	uint32_t source_cnt, source_cap;
 	int finished;
 };
 
-/* The 64-bit key field of a record. */
+/* The 64-bit key field of a record. Inside the sink a message is a record of its own length that begins
+ * with its head (shm/message.h), and so with its key. */
 int64_t stoup_import_key(const struct stoup_schema *schema, const void *record);
+
+/* Bytes of a record as it stands in memory and in the spill file. */
+static inline uint32_t stoup_import_record_len(
+	const struct stoup_schema *schema, const void *record)
+{
+	return schema->stride
+	               ? schema->stride
+	               : stoup_message_unit_len(((const struct stoup_message_head *)record)->len);
+}
+
+/* Count cnt records of len bytes as what will be stored. */
+void stoup_import_schema_count(struct stoup_import_schema *schema, uint64_t cnt, uint64_t len);
 
 /* import_series.c: find or add a series; as stoup_import_series, without checking the name. */
 int64_t stoup_import_series_add(struct stoup_import *import, const char *name,
@@ -143,6 +163,9 @@ int stoup_import_arena_create(struct stoup_import *import, struct stoup_error *e
 void stoup_import_arena_destroy(struct stoup_import *import);
 int stoup_import_arena_put(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *record, struct stoup_error *err);
+/* The same for a message: its place in the order, and what is stored. */
+int stoup_import_arena_put_message(struct stoup_import *import, uint32_t series_idx, int64_t place,
+	int64_t key, const void *bytes, uint32_t len, struct stoup_error *err);
 int stoup_import_arena_flush(struct stoup_import *import, struct stoup_error *err);
 
 /* import_replace.c: refuse an overlap with the store, or choose and spill what is replaced. */
@@ -157,6 +180,13 @@ int stoup_import_overlap_error(const struct stoup_import *import, uint32_t serie
 
 /* import_write.c: merge, encode, write and publish. Fills import->volumes. */
 int stoup_import_write(struct stoup_import *import, struct stoup_error *err);
+
+/* import_dry.c: --dry-run. Open the store where there is one; keep a sample; show them. */
+int stoup_import_dry_begin(struct stoup_import *import, struct stoup_error *err);
+void stoup_import_dry_put(struct stoup_import *import, uint32_t series_idx, const void *record);
+void stoup_import_dry_message(struct stoup_import *import, uint32_t series_idx, int64_t key,
+	const void *bytes, uint32_t len);
+void stoup_import_dry_summary(const struct stoup_import *import);
 
 /* import_summary.c */
 void stoup_import_summary(const struct stoup_import *import);

@@ -134,5 +134,8 @@ void stoup_import_summary(const struct stoup_import *import)
 		return;
 	}
 	series_table(import);
-	volumes_print(import);
+	if (import->options.dry_run)
+		stoup_import_dry_summary(import);
+	else
+		volumes_print(import);
 }

@@ -48,6 +48,15 @@ static const struct stoup_spill_slice *slice_at(
 	return head && head->series_idx == writer->series_idx && head->flags == flags ? head : NULL;
 }
 
+/* Bytes of cnt records in view: of messages one is seen at a time. */
+static uint64_t records_len(const struct writer *writer, const uint8_t *records, uint64_t cnt)
+{
+	const struct stoup_import_series *series = &writer->import->series[writer->series_idx];
+
+	return cnt * stoup_import_record_len(
+			     &writer->import->schemas[series->schema_idx].schema, records);
+}
+
 /* Put a whole slice. */
 static int slice_put(struct writer *writer, uint32_t run_idx, struct stoup_error *err)
 {
@@ -57,13 +66,15 @@ static int slice_put(struct writer *writer, uint32_t run_idx, struct stoup_error
 
 	while (left > 0 && rc == 0) {
 		const uint8_t *records;
-		uint64_t cnt;
+		uint64_t cnt, len;
 
 		rc = stoup_spill_view(spill, run_idx, writer->stride, &records, &cnt, err);
+		if (rc < 0)
+			return rc;
+		len = records_len(writer, records, cnt);
+		rc = stoup_import_builder_put(&writer->builder, records, cnt, err);
 		if (rc == 0)
-			rc = stoup_import_builder_put(&writer->builder, records, cnt, err);
-		if (rc == 0)
-			rc = stoup_spill_take(spill, run_idx, writer->stride, cnt, err);
+			rc = stoup_spill_take(spill, run_idx, cnt, len, err);
 		if (rc == 0)
 			left -= cnt;
 	}
@@ -182,15 +193,16 @@ static int merge_step(struct writer *writer, struct stoup_error *err)
 	const struct stoup_schema *schema = &writer->import->schemas[series->schema_idx].schema;
 	uint32_t run = writer->heap[0];
 	const uint8_t *records;
-	uint64_t cnt;
+	uint64_t cnt, len;
 	int rc = stoup_spill_view(spill, run, writer->stride, &records, &cnt, err);
 
 	if (rc < 0)
 		return rc;
 	cnt = leading_cnt(writer, run, records, cnt);
+	len = records_len(writer, records, cnt);
 	rc = stoup_import_builder_put(&writer->builder, records, cnt, err);
 	if (rc == 0)
-		rc = stoup_spill_take(spill, run, writer->stride, cnt, err);
+		rc = stoup_spill_take(spill, run, cnt, len, err);
 	if (rc < 0)
 		return rc;
 	if (slice_at(writer, run, 0)) {
@@ -289,9 +301,12 @@ static size_t record_cap(const struct stoup_import *import)
 	size_t cap = sizeof(struct stoup_spill_slice);
 	uint32_t i;
 
-	for (i = 0; i < import->schema_cnt; i++)
-		cap = import->schemas[i].schema.stride > cap ? import->schemas[i].schema.stride
-		                                             : cap;
+	for (i = 0; i < import->schema_cnt; i++) {
+		const struct stoup_import_schema *schema = &import->schemas[i];
+		size_t len = schema->schema.stride ? schema->schema.stride : schema->unit_max;
+
+		cap = len > cap ? len : cap;
+	}
 	return cap;
 }
 

@@ -29,9 +29,12 @@ static const char *npy_usage(void)
 	       "known by their fields.\n";
 }
 
+static const char *const npy_suffixes[] = {".npy", ".npz", NULL};
+
 static const struct stoup_importer npy = {
 	.name = "npy",
 	.what = "a NumPy array",
+	.suffixes = npy_suffixes,
 	.is = npy_is,
 	.usage = npy_usage,
 	.ingest = npy_ingest,
@@ -82,9 +85,12 @@ static const char *dbn_usage(void)
 	       "  --dbn-version N     of such records: 1, 2 or 3 (default: as their lengths say)\n";
 }
 
+static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
+
 static const struct stoup_importer dbn = {
 	.name = "dbn",
 	.what = "DBN",
+	.suffixes = dbn_suffixes,
 	.has_symbols = 1,
 	.is = dbn_is,
 	.flag = dbn_flag,
@@ -115,9 +121,13 @@ static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	return stoup_ingest_csv(sink, input, &options->csv, err);
 }
 
+static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
+
 static const struct stoup_importer csv = {
 	.name = "csv",
 	.what = "CSV",
+	.suffixes = csv_suffixes,
+	.takes_zip = 1,
 	.is = csv_is,
 	.option = csv_option,
 	.usage = stoup_csv_usage,

@@ -43,8 +43,11 @@ struct stoup_ingest_options {
 struct stoup_importer {
 	const char *name; /* of --format */
 	const char *what; /* for people: "DBN", "CSV" */
-	/* May --symbols be said? */
-	int has_symbols;
+	/* How names of its files end, without packing (".csv"); ends with NULL. Below directories only such
+	 * files are read. */
+	const char *const *suffixes;
+	int takes_zip;   /* its files come as NAME.zip, too, whatever NAME ends with */
+	int has_symbols; /* may --symbols be said? */
 	/* Do these first bytes, or this path, look like it? STOUP_FORMAT_*. NULL: only by --format. */
 	int (*is)(const uint8_t *bytes, size_t len, const char *path);
 	/* Is `format` another name that this importer answers to (a preset)? NULL: none. */

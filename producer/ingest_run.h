@@ -17,9 +17,11 @@
 struct stoup_ingest {
 	struct stoup_import_options import;
 	struct stoup_ingest_options options;
-	int to_event64; /* make events of hftbacktest of the files */
-	const char **files;
-	size_t file_cnt;
+	uint64_t options_hash; /* of all that changes the records */
+	int again;             /* read files that the store has, too */
+	int to_event64;        /* make events of hftbacktest of the files */
+	const char **args;     /* files and directories */
+	size_t arg_cnt;
 };
 
 /* 0, or a negative errno with text; the store is then as it was. Blocks. */

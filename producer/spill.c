@@ -12,6 +12,7 @@
 #include "producer/cmd.h"
 #include "producer/store.h"
 #include "producer/volume_file.h"
+#include "shm/message.h"
 
 #define WRITE_BUFFER_LEN (1u << 20) /* large enough for full disk speed, small beside the budget */
 #define WINDOW_LEN_MIN   4096u
@@ -259,13 +260,34 @@ const struct stoup_spill_slice *stoup_spill_head(const struct stoup_spill *spill
 	return run->has_head ? &run->head : NULL;
 }
 
+/* One message: its head says how long it is. */
+static int message_view(struct stoup_spill *spill, struct run *run, const uint8_t **ret_records,
+	uint64_t *ret_cnt, struct stoup_error *err)
+{
+	struct stoup_message_head head;
+	int rc = window_fill(spill, run, sizeof(head), err);
+
+	if (rc < 0)
+		return rc;
+	memcpy(&head, run->window + run->pos, sizeof(head));
+	rc = window_fill(spill, run, stoup_message_unit_len(head.len), err);
+	if (rc < 0)
+		return rc;
+	*ret_records = run->window + run->pos;
+	*ret_cnt = 1;
+	return 0;
+}
+
 int stoup_spill_view(struct stoup_spill *spill, uint32_t run_idx, uint32_t stride,
 	const uint8_t **ret_records, uint64_t *ret_cnt, struct stoup_error *err)
 {
 	struct run *run = &spill->runs[run_idx];
-	int rc = window_fill(spill, run, stride, err);
 	uint64_t cnt;
+	int rc;
 
+	if (stride == 0)
+		return message_view(spill, run, ret_records, ret_cnt, err);
+	rc = window_fill(spill, run, stride, err);
 	if (rc < 0)
 		return rc;
 	cnt = (run->len - run->pos) / stride;
@@ -274,13 +296,13 @@ int stoup_spill_view(struct stoup_spill *spill, uint32_t run_idx, uint32_t strid
 	return 0;
 }
 
-int stoup_spill_take(struct stoup_spill *spill, uint32_t run_idx, uint32_t stride, uint64_t cnt,
+int stoup_spill_take(struct stoup_spill *spill, uint32_t run_idx, uint64_t cnt, uint64_t len,
 	struct stoup_error *err)
 {
 	struct run *run = &spill->runs[run_idx];
 
-	run->pos += (size_t)(cnt * stride);
+	run->pos += (size_t)len;
 	run->head.record_cnt -= cnt;
-	run->head.len -= cnt * stride;
+	run->head.len -= len;
 	return run->head.record_cnt == 0 ? head_read(spill, run, err) : 0;
 }

@@ -68,12 +68,12 @@ uint32_t stoup_spill_run_cnt(const struct stoup_spill *spill);
 const struct stoup_spill_slice *stoup_spill_head(const struct stoup_spill *spill, uint32_t run_idx);
 
 /* See whole records of the slice: sets *ret_records and *ret_cnt (at least 1). Valid until the next
- * take on this run. */
+ * take on this run. With stride 0 the slice holds messages (shm/message.h), and one is seen. */
 int stoup_spill_view(struct stoup_spill *spill, uint32_t run_idx, uint32_t stride,
 	const uint8_t **ret_records, uint64_t *ret_cnt, struct stoup_error *err);
 
-/* Go on by cnt records of those seen; at the end of a slice to the next one. */
-int stoup_spill_take(struct stoup_spill *spill, uint32_t run_idx, uint32_t stride, uint64_t cnt,
+/* Go on by cnt records of those seen, len bytes; at the end of a slice to the next one. */
+int stoup_spill_take(struct stoup_spill *spill, uint32_t run_idx, uint64_t cnt, uint64_t len,
 	struct stoup_error *err);
 
 /* Bytes written so far. */

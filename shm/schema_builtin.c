@@ -466,6 +466,11 @@ static const struct stoup_field bar_fields[] = {
 		.fields = list                                                                     \
 	}
 
+#define MESSAGES(n, hash_of)                                                                       \
+	{                                                                                          \
+		.name = n, .align = 8, .flags = STOUP_SCHEMA_VARIABLE, .hash = UINT64_C(hash_of)   \
+	}
+
 static const struct stoup_schema builtins[] = {
 	SCHEMA("mbo", mbo_fields, 56, 40, 0x91316c971859939c),
 	SCHEMA("trades", trade_fields, 48, 32, 0xc79992b9fcfbeea5),
@@ -505,6 +510,10 @@ static const struct stoup_schema builtins[] = {
 		.fields = event64_fields},
 	SCHEMA("tick", tick_fields, 24, 0, 0x2bf50be9681a7235),
 	BARS("bar", bar_fields, 48, 0, 0, 0x12f2213eb1a2ee21),
+	MESSAGES("json", 0x507bd4d7695250b8),   /* JSON texts, UTF-8 */
+	MESSAGES("bipf", 0xed10a59ac968d23b),   /* documents in the tagged binary form */
+	MESSAGES("itch50", 0xe4fc5713268f1dc3), /* Nasdaq ITCH 5.0 messages as they are sent */
+	MESSAGES("frames", 0x97f52189e80dcd7c), /* opaque bytes */
 };
 
 const struct stoup_schema *stoup_schema_builtin(size_t idx)

@@ -109,6 +109,24 @@ struct stoup_schema {
 	const struct stoup_field *fields;
 };
 
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* What stands in front of a message's bytes, at a multiple of 8. Messages of one segment follow each
+ * other, zero-padded to 8 bytes each, and behind the last one stands a table: entry i is the distance
+ * in bytes from itself back to the head of message i. Message i of a span is so found by one load at
+ * base + 4 * i (stoup_message_at in stoup.h does it). */
+struct stoup_message_head {
+	int64_t key;  /* nanoseconds since the epoch, positive */
+	uint32_t len; /* bytes behind the head, without the padding */
+	uint32_t zero;
+};
+
+/* The longest message that is stored: its block still fits a pool of 16 MiB (a block may fill a
+ * quarter of its pool) together with what an importer adds to it. */
+#define STOUP_MESSAGE_LEN_CAP ((4u << 20) - 64u)
+
+#define STOUP_MESSAGE_STRIDE 4u /* of a span of messages: bytes of a table entry */
+
 /* Hash of everything that two processes must agree on to read a record of this schema: name, stride,
  * key offset, flags, interval and every field's name, offset, count, type, flags, scale and null
  * value. FNV-1a 64 over those values in little-endian order, each as wide as it is declared here and
@@ -120,7 +138,7 @@ uint64_t stoup_schema_hash(const struct stoup_schema *schema);
  * compared. 0, or -EINVAL with a text that names the schema and the field. Thread-safe. */
 int stoup_schema_valid(const struct stoup_schema *schema, struct stoup_error *err);
 
-/* The built-in schemas (DBN record kinds, event64, tick, bar): a static table that lives for ever.
+/* The built-in schemas (DBN record kinds, event64, tick, bar, kinds of messages): a static table that lives for ever.
  * `stoup_schema_builtin(i)` is NULL past the end. `bar` has no interval: whoever stores bars copies
  * it, sets interval_ns and computes the hash anew. Thread-safe. */
 const struct stoup_schema *stoup_schema_builtin(size_t idx);
@@ -140,6 +158,7 @@ const struct stoup_field *stoup_schema_field(const struct stoup_schema *schema, 
 
 #ifndef __cplusplus
 _Static_assert(sizeof(struct stoup_field) == 64, "a field is 64 bytes everywhere");
+_Static_assert(sizeof(struct stoup_message_head) == 16, "a message's head has no holes");
 #endif
 
 #endif

@@ -15,7 +15,7 @@ _stoup_options() {
 		echo --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --symbols --from --to --feed-latency --max-shift --base-latency --help
+			--delimiter --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --help ;;

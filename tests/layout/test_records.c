@@ -558,18 +558,19 @@ static const struct member *member_find(const struct record *record, const char 
 
 START_TEST(every_schema_has_a_struct)
 {
-	size_t cnt = 0;
+	size_t cnt = 0, struct_cnt = 0;
 
 	while (stoup_schema_builtin(cnt)) {
-		size_t found = 0;
+		size_t found = 0, expected = stoup_schema_builtin(cnt)->stride > 0;
 
 		for (size_t i = 0; i < RECORD_CNT; i++)
 			found += strcmp(records[i].schema, stoup_schema_builtin(cnt)->name) == 0;
-		ck_assert_msg(found == 1, "schema %s has %zu structs",
+		ck_assert_msg(found == expected, "schema %s has %zu structs",
 			stoup_schema_builtin(cnt)->name, found);
+		struct_cnt += expected;
 		cnt++;
 	}
-	ck_assert_uint_eq(cnt, RECORD_CNT);
+	ck_assert_uint_eq(struct_cnt, RECORD_CNT);
 }
 END_TEST
 

@@ -116,6 +116,8 @@ START_TEST(records_of_every_built_in_schema_come_back)
 		struct stoup_block_layout layout = {
 			schema->stride, schema->field_cnt, (const void *)schema->fields};
 
+		if (schema->stride == 0) /* messages have no fields */
+			continue;
 		for (int pattern = 0; pattern <= FX_PATTERN_CNT; pattern++) {
 			uint8_t *records =
 				fx_records(&layout, 1000, (enum fx_pattern)pattern, &state);

@@ -89,7 +89,7 @@ static void slice_read(
 			if (records[i] != byte_of(run, (*at)++))
 				ck_abort_msg("run %u series %u differs", run, series);
 		}
-		ck_assert_int_eq(stoup_spill_take(spill, run, stride, cnt, NULL), 0);
+		ck_assert_int_eq(stoup_spill_take(spill, run, cnt, cnt * stride, NULL), 0);
 		left -= cnt;
 	}
 }

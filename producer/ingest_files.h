@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ingest_files.h - which files an ingest reads: those that were named, and those below directories.
+ *
+ *      ticks/            all files below it whose names end like data of a known format (packed or not),
+ *        2024/a.csv.gz   in the order of their paths, numbers by their value: part2 before part10
+ *        2024/b.dbn.zst
+ *        notes.txt       left out, and told
+ *
+ * Invariant: a file is in the list once: one that is named twice, also by another path, is an error.
+ *
+ * Concurrency: plain data of one caller.
+ */
+#ifndef STOUP_PRODUCER_INGEST_FILES_H
+#define STOUP_PRODUCER_INGEST_FILES_H
+
+#include <stddef.h>
+#include "producer/importer.h"
+
+struct stoup_files {
+	char **paths;
+	size_t cnt, cap;
+	uint64_t file_len; /* bytes of all regular files as they lie on disk */
+};
+
+/* Expand `args`; `format` is that of --format or NULL. 0; what stat(2) and reading directories give,
+ * -EINVAL for a file that is there twice, -ENOENT for a directory without data; with text. What is left
+ * out is told through `sink`. */
+int stoup_files_expand(const char *const *args, size_t arg_cnt, const char *format,
+	const struct stoup_sink *sink, struct stoup_files *ret, struct stoup_error *err);
+void stoup_files_fini(struct stoup_files *files);
+
+#endif
