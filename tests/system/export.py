@@ -307,17 +307,22 @@ with t.Daemon(long).log as _:
         text = process.communicate()[1]
         t.equal(process.returncode, 1, f"a reader that goes away ({options})")
         t.true("standard output: the reader has gone" in text, text)
-    # Killed at many moments: no file, not a part of one.
+    # Killed at many moments: no file, or all of it; never a part.
     os.mkdir(path("killed"))
-    for i in range(30):
+    whole = subprocess.run([t.STOUP, "export", daemon.pool, "*", "--format", "csv"], capture_output=True, check=True).stdout
+    kills = 0
+    for i in range(40):
         process = subprocess.Popen([t.STOUP, "export", daemon.pool, "*", "-o", path("killed/x.csv")],
                                    stdout=subprocess.DEVNULL)
         time.sleep(0.002 + i * 0.003)
         process.send_signal(signal.SIGKILL)
-        whole = process.wait() == 0
-        t.equal(os.listdir(path("killed")), ["x.csv"] if whole else [], "a killed export leaves nothing")
-        if whole:
+        kills += process.wait() != 0
+        found = os.listdir(path("killed"))
+        t.true(found in ([], ["x.csv"]), f"a killed export left {found}")
+        if found:
+            t.equal(read("killed/x.csv") == whole, True, "what a killed export left is whole")
             os.unlink(path("killed/x.csv"))
+    t.true(kills > 0, "no export was killed")
     t.equal(daemon.stop(), 0, "the daemon ends well")
 
 # ---- real files ------------------------------------------------------------------------------------------
