@@ -12,6 +12,7 @@ _stoup_commands='ingest ls verify cat export definition stat holders bench help 
 _stoup_options() {
 	case $1 in
 	ingest)
+		echo --exchange --size-scale --symbol --date
 		echo --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
@@ -42,7 +43,12 @@ _stoup_options() {
 # value that nobody can guess; nothing for an option without a value.
 _stoup_values() {
 	case $1:$2 in
-	ingest:--format) echo auto dbn csv jsonl npy ;;
+	ingest:--format)
+		echo auto dbn csv jsonl npy binance-trades binance-aggtrades \
+			binance-klines binance-bookticker tardis-trades tardis-liquidations tardis-l2 \
+			tardis-quotes tardis-book tardis-derivative lobster lobster-book databento-csv truefx \
+			histdata histdata-bars fxcm-bars bars quotes
+		;;
 	ingest:--to) echo event64 ;;
 	ingest:--as) echo document text ;;
 	ingest:--codec) echo default fast small none lz4 lz4hc zstd ;;
@@ -69,6 +75,7 @@ _stoup_values() {
 	stoupd:--allow-user | stoupd:--monitor-user) echo '<user>' ;;
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
 	bench:--series) echo '<series>' ;;
+	ingest:--exchange | ingest:--size-scale | ingest:--symbol | ingest:--date) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
