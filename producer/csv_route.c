@@ -219,6 +219,8 @@ static int row_slot(struct stoup_csv_route *route, const struct stoup_csv_row *r
 			"leave it out, or choose one (--symbols)",
 			err);
 	rc = slot_make(route, exchange, symbol, ret, err);
+	if (rc == -ENOMEM)
+		return stoup_error_set(err, rc, "out of memory");
 	if (rc == -EINVAL || rc == -ENAMETOOLONG)
 		return row_error(row, use->symbol_column, symbol,
 			"and its exchange make no name of a series", err);
