@@ -115,6 +115,17 @@ struct stoup_vol_segment { /* sorted by series, then key order */
 	int64_t first_key, last_key;
 };
 
+/* A file that was ingested. Same 128 bytes as in the footer. */
+#define STOUP_VOL_SOURCE_NAME_CAP 88u
+
+struct stoup_vol_source {
+	uint8_t hash[16]; /* XXH3-128 of the file as it lay on disk, canonical (big-endian) bytes */
+	uint64_t file_len;
+	uint64_t options_hash; /* of what the user asked for that changes the records */
+	int64_t ingested_ns;   /* since the epoch */
+	char name[STOUP_VOL_SOURCE_NAME_CAP]; /* the end of its path, NUL-padded; for people */
+};
+
 struct stoup_vol_index {
 	struct stoup_vol_header header;
 	uint32_t schema_cnt, field_cnt, series_cnt, block_cnt, segment_cnt, superseded_cnt;
@@ -124,6 +135,8 @@ struct stoup_vol_index {
 	const struct stoup_vol_block *blocks;
 	const struct stoup_vol_segment *segments;
 	const uint8_t (*superseded)[16];
+	const struct stoup_vol_source *sources;
+	uint32_t source_cnt;
 	uint64_t footer_off, footer_len, file_len;
 };
 
@@ -186,6 +199,9 @@ int64_t stoup_vol_add_series(
 	struct stoup_vol_writer *writer, const char *name, uint32_t schema_idx, uint32_t flags);
 /* An id may be given more than once; they are sorted. */
 int stoup_vol_add_superseded(struct stoup_vol_writer *writer, const uint8_t id[16]);
+/* Name a file whose records are in the volumes of this batch, all of them and as they were. -EINVAL for a
+ * name that is empty, has no NUL or control bytes. */
+int stoup_vol_add_source(struct stoup_vol_writer *writer, const struct stoup_vol_source *source);
 
 /* Place an encoded block: returns its index, and where the caller must write it: *ret_off (all
  * bytes between the end of what was placed before and *ret_off are padding: zero). -EINVAL for

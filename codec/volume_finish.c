@@ -31,7 +31,9 @@ struct finish {
 	uint32_t *ranks;            /* [series as added] */
 	uint32_t *places;           /* [rank]: where its next segment goes */
 	uint32_t series_cnt;        /* those with segments */
-	struct stoup_vol_disk_section sections[SECTION_CNT + 1]; /* [kind] */
+	struct stoup_vol_disk_section
+		sections[SECTION_CNT + 2]; /* [kind]; the sources behind them */
+	uint32_t section_cnt;
 	uint64_t footer_off, footer_len;
 	uint8_t *footer; /* inside the tail */
 };
@@ -132,8 +134,11 @@ static int finish_places(struct finish *finish)
 	static const uint32_t entry_lens[SECTION_CNT + 1] = {
 #define ENTRY_LEN(number, name, text, len) [number] = len,
 		STOUP_VOL_SECTIONS(ENTRY_LEN)};
-	uint64_t off = sizeof(struct stoup_vol_disk_footer) +
-	               SECTION_CNT * sizeof(struct stoup_vol_disk_section);
+	uint64_t off;
+
+	finish->section_cnt = SECTION_CNT + (writer->sources.cnt > 0);
+	off = sizeof(struct stoup_vol_disk_footer) +
+	      finish->section_cnt * sizeof(struct stoup_vol_disk_section);
 
 	for (uint32_t kind = 1; kind <= SECTION_CNT; kind++) {
 		uint64_t len = counts[kind] * entry_lens[kind];
@@ -146,6 +151,16 @@ static int finish_places(struct finish *finish)
 			.cnt = counts[kind],
 		};
 		off = stoup_vol_align_up(off + len, 8);
+	}
+	if (writer->sources.cnt > 0) {
+		finish->sections[SECTION_CNT + 1] = (struct stoup_vol_disk_section){
+			.kind = STOUP_VOL_SECTION_SOURCES,
+			.entry_len = sizeof(struct stoup_vol_source),
+			.off = off,
+			.len = writer->sources.cnt * sizeof(struct stoup_vol_source),
+			.cnt = writer->sources.cnt,
+		};
+		off += finish->sections[SECTION_CNT + 1].len;
 	}
 	finish->footer_len = off;
 	return off <= STOUP_VOL_FOOTER_CAP ? 0 : -EFBIG;
@@ -163,13 +178,13 @@ static void *section_at(const struct finish *finish, uint32_t kind, uint32_t idx
 static void put_head(const struct finish *finish)
 {
 	struct stoup_vol_disk_footer head = {
-		.section_cnt = SECTION_CNT,
+		.section_cnt = finish->section_cnt,
 		.section_len = sizeof(struct stoup_vol_disk_section),
 	};
 
 	memcpy(finish->footer, &head, sizeof(head));
 	memcpy(finish->footer + sizeof(head), &finish->sections[1],
-		SECTION_CNT * sizeof(finish->sections[1]));
+		finish->section_cnt * sizeof(finish->sections[1]));
 }
 
 /* Append a string; returns its offset. */
@@ -260,6 +275,9 @@ static void put_rest(const struct finish *finish)
 	if (writer->superseded.cnt)
 		memcpy(section_at(finish, STOUP_VOL_SECTION_SUPERSEDED, 0), writer->superseded.at,
 			(size_t)writer->superseded.cnt * 16);
+	if (writer->sources.cnt)
+		memcpy(section_at(finish, SECTION_CNT + 1, 0), writer->sources.at,
+			writer->sources.cnt * sizeof(struct stoup_vol_source));
 }
 
 /* ---- all together ---------------------------------------------------------------------------- */

@@ -120,6 +120,13 @@
 
 #define STOUP_VOL_DISK_SUPERSEDED(X) X(uint8_t, id, [16], 0, 16)
 
+#define STOUP_VOL_DISK_SOURCE(X)                                                                   \
+	X(uint8_t, hash, [16], 0, 16)                                                              \
+	X(uint64_t, file_len, , 16, 8)                                                             \
+	X(uint64_t, options_hash, , 24, 8)                                                         \
+	X(int64_t, ingested_ns, , 32, 8)                                                           \
+	X(char, name, [88], 40, 88)
+
 /* All structures: X(c name, members, bytes). */
 #define STOUP_VOL_DISK_ALL(X)                                                                      \
 	X(header, STOUP_VOL_DISK_HEADER, 64)                                                       \
@@ -131,7 +138,8 @@
 	X(series, STOUP_VOL_DISK_SERIES, 48)                                                       \
 	X(block, STOUP_VOL_DISK_BLOCK, 48)                                                         \
 	X(segment, STOUP_VOL_DISK_SEGMENT, 48)                                                     \
-	X(superseded, STOUP_VOL_DISK_SUPERSEDED, 16)
+	X(superseded, STOUP_VOL_DISK_SUPERSEDED, 16)                                               \
+	X(source, STOUP_VOL_DISK_SOURCE, 128)
 
 #define STOUP_VOL_DISK_MEMBER(type, name, suffix, off, len) type name suffix;
 #define STOUP_VOL_DISK_STRUCT(name, members, len)                                                  \
@@ -157,6 +165,7 @@ STOUP_VOL_DISK_ALL(STOUP_VOL_DISK_ASSERT_LEN)
 #define STOUP_VOL_AT_BLOCK(t, n, s, o, l)      STOUP_VOL_DISK_AT(stoup_vol_disk_block, n, o, l)
 #define STOUP_VOL_AT_SEGMENT(t, n, s, o, l)    STOUP_VOL_DISK_AT(stoup_vol_disk_segment, n, o, l)
 #define STOUP_VOL_AT_SUPERSEDED(t, n, s, o, l) STOUP_VOL_DISK_AT(stoup_vol_disk_superseded, n, o, l)
+#define STOUP_VOL_AT_SOURCE(t, n, s, o, l)     STOUP_VOL_DISK_AT(stoup_vol_disk_source, n, o, l)
 STOUP_VOL_DISK_HEADER(STOUP_VOL_AT_HEADER)
 STOUP_VOL_DISK_TRAILER(STOUP_VOL_AT_TRAILER)
 STOUP_VOL_DISK_FOOTER(STOUP_VOL_AT_FOOTER)
@@ -167,6 +176,7 @@ STOUP_VOL_DISK_SERIES(STOUP_VOL_AT_SERIES)
 STOUP_VOL_DISK_BLOCK(STOUP_VOL_AT_BLOCK)
 STOUP_VOL_DISK_SEGMENT(STOUP_VOL_AT_SEGMENT)
 STOUP_VOL_DISK_SUPERSEDED(STOUP_VOL_AT_SUPERSEDED)
+STOUP_VOL_DISK_SOURCE(STOUP_VOL_AT_SOURCE)
 
 /* Sections: X(number, C name, name in texts, bytes of one entry in minor 0). All are present once.
  * Number 8 is kept for zone maps (per segment and field the least and the greatest value); a reader
@@ -185,6 +195,9 @@ enum stoup_vol_section_kind {
 	STOUP_VOL_SECTIONS(STOUP_VOL_SECTION_ENUM)
 };
 #define STOUP_VOL_SECTION_LAST 7u
+
+/* Present where the volume knows of files that all its records came from; once. */
+#define STOUP_VOL_SECTION_SOURCES 9u
 
 /* Bounds on what a file may claim. Each keeps hostile bytes from costing more than they weigh. */
 #define STOUP_VOL_SECTION_CAP     64u    /* sections of a footer */

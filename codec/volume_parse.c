@@ -63,8 +63,11 @@ static uint64_t footer_nonzero(const struct stoup_vol_parser *parser, uint64_t f
 static int section_known(
 	struct stoup_vol_parser *parser, uint64_t at, const struct stoup_vol_disk_section *section)
 {
-	struct stoup_vol_table *table = &parser->tables[section->kind];
-	uint32_t least = section_infos[section->kind].entry_len;
+	int is_sources = section->kind == STOUP_VOL_SECTION_SOURCES;
+	struct stoup_vol_table *table =
+		is_sources ? &parser->sources : &parser->tables[section->kind];
+	uint32_t least = is_sources ? (uint32_t)sizeof(struct stoup_vol_disk_source)
+	                            : section_infos[section->kind].entry_len;
 	int exact = parser->strict || least == 1;
 
 	if (table->present)
@@ -112,7 +115,8 @@ static int section_parse(struct stoup_vol_parser *parser, uint64_t at, uint64_t 
 		return FOOTER_FAULT(
 			parser, gap, "padding in front of section %u is not zero", section.kind);
 	*prev_end = section.off + section.len;
-	if (section.kind && section.kind <= STOUP_VOL_SECTION_LAST)
+	if ((section.kind && section.kind <= STOUP_VOL_SECTION_LAST) ||
+		section.kind == STOUP_VOL_SECTION_SOURCES)
 		return section_known(parser, at, &section);
 	return 0;
 }
@@ -183,6 +187,7 @@ struct index_arrays {
 	struct stoup_vol_block *blocks;
 	struct stoup_vol_segment *segments;
 	uint8_t (*superseded)[16];
+	struct stoup_vol_source *sources;
 	char *strings;
 };
 
@@ -199,7 +204,7 @@ static struct stoup_vol_index *index_alloc(
 	const struct stoup_vol_parser *parser, struct index_arrays *ret)
 {
 	const struct stoup_vol_table *tables = parser->tables;
-	size_t total = 0, at[STOUP_VOL_SECTION_LAST + 1];
+	size_t total = 0, at[STOUP_VOL_SECTION_LAST + 1], sources_at;
 	struct stoup_vol_index *index;
 	char *base;
 
@@ -213,6 +218,7 @@ static struct stoup_vol_index *index_alloc(
 	RESERVE(BLOCKS, *ret->blocks);
 	RESERVE(SEGMENTS, *ret->segments);
 	RESERVE(SUPERSEDED, *ret->superseded);
+	sources_at = index_reserve(&total, parser->sources.cnt, sizeof(*ret->sources));
 	RESERVE(STRINGS, char);
 #undef RESERVE
 	base = malloc(total);
@@ -226,6 +232,7 @@ static struct stoup_vol_index *index_alloc(
 	ret->blocks = (void *)(base + at[STOUP_VOL_SECTION_BLOCKS]);
 	ret->segments = (void *)(base + at[STOUP_VOL_SECTION_SEGMENTS]);
 	ret->superseded = (void *)(base + at[STOUP_VOL_SECTION_SUPERSEDED]);
+	ret->sources = (void *)(base + sources_at);
 	ret->strings = base + at[STOUP_VOL_SECTION_STRINGS];
 	index->schemas = ret->schemas;
 	index->fields = ret->fields;
@@ -233,12 +240,14 @@ static struct stoup_vol_index *index_alloc(
 	index->blocks = ret->blocks;
 	index->segments = ret->segments;
 	index->superseded = (const uint8_t(*)[16])ret->superseded;
+	index->sources = ret->sources;
 	index->schema_cnt = (uint32_t)tables[STOUP_VOL_SECTION_SCHEMAS].cnt;
 	index->field_cnt = (uint32_t)tables[STOUP_VOL_SECTION_FIELDS].cnt;
 	index->series_cnt = (uint32_t)tables[STOUP_VOL_SECTION_SERIES].cnt;
 	index->block_cnt = (uint32_t)tables[STOUP_VOL_SECTION_BLOCKS].cnt;
 	index->segment_cnt = (uint32_t)tables[STOUP_VOL_SECTION_SEGMENTS].cnt;
 	index->superseded_cnt = (uint32_t)tables[STOUP_VOL_SECTION_SUPERSEDED].cnt;
+	index->source_cnt = (uint32_t)parser->sources.cnt;
 	return index;
 }
 
@@ -374,6 +383,23 @@ static int copy_segments(const struct stoup_vol_parser *parser, const struct ind
 	return 0;
 }
 
+static int copy_sources(const struct stoup_vol_parser *parser, const struct index_arrays *to)
+{
+	const struct stoup_vol_table *table = &parser->sources;
+
+	for (uint32_t i = 0; i < parser->index->source_cnt; i++) {
+		uint64_t off = table->off + (uint64_t)i * table->entry_len;
+
+		memcpy(&to->sources[i], parser->footer + off, sizeof(to->sources[i]));
+		if (!stoup_vol_source_name_valid(to->sources[i].name))
+			return FOOTER_FAULT(parser,
+				off + offsetof(struct stoup_vol_disk_source, name),
+				"source %u: the name is empty, or is no text with NUL bytes behind it",
+				i);
+	}
+	return 0;
+}
+
 static int copy_all(const struct stoup_vol_parser *parser, const struct index_arrays *to)
 {
 	const struct stoup_vol_index *index = parser->index;
@@ -395,8 +421,12 @@ static int copy_all(const struct stoup_vol_parser *parser, const struct index_ar
 		rc = copy_blocks(parser, to);
 	if (!rc)
 		rc = copy_segments(parser, to);
+	if (!rc)
+		rc = copy_sources(parser, to);
 	return rc;
 }
+
+_Static_assert(sizeof(struct stoup_vol_source) == sizeof(struct stoup_vol_disk_source), "copied");
 
 _Static_assert(sizeof(struct stoup_vol_field) == sizeof(struct stoup_vol_disk_field), "copied");
 

@@ -51,6 +51,7 @@ struct stoup_vol_parser {
 	 * lengths. */
 	int strict;
 	struct stoup_vol_table tables[STOUP_VOL_SECTION_LAST + 1];
+	struct stoup_vol_table sources;
 	struct stoup_vol_index *index;
 	struct stoup_vol_fault *fault;
 };
@@ -119,6 +120,7 @@ struct stoup_vol_writer {
 	struct stoup_vol_array blocks;     /* struct stoup_vol_writer_block */
 	struct stoup_vol_array segments;   /* struct stoup_vol_disk_segment, series_idx as added */
 	struct stoup_vol_array superseded; /* 16 bytes each */
+	struct stoup_vol_array sources;    /* struct stoup_vol_source */
 	struct stoup_vol_array names;      /* bytes: series names with their NUL */
 	uint32_t *slots;   /* hash map of (name, schema) to series index + 1; 0 = free */
 	uint32_t slot_cnt; /* a power of two, above 4/3 of the series */
@@ -131,6 +133,23 @@ struct stoup_vol_writer {
 static inline uint64_t stoup_vol_align_up(uint64_t value, uint64_t align)
 {
 	return (value + align - 1) & ~(align - 1);
+}
+
+/* A source's name is text, then NUL bytes to the end: one of them at least. */
+static inline int stoup_vol_source_name_valid(const char *name)
+{
+	uint32_t len = 0;
+
+	while (len < STOUP_VOL_SOURCE_NAME_CAP && name[len]) {
+		if ((unsigned char)name[len] < 0x20 || name[len] == 0x7f)
+			return 0;
+		len++;
+	}
+	if (len == 0 || len == STOUP_VOL_SOURCE_NAME_CAP)
+		return 0;
+	while (len < STOUP_VOL_SOURCE_NAME_CAP && !name[len])
+		len++;
+	return len == STOUP_VOL_SOURCE_NAME_CAP;
 }
 
 /* Alignment of a block in the file: raw records can be mapped, so they begin on a page. */

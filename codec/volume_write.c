@@ -75,6 +75,7 @@ void stoup_vol_writer_destroy(struct stoup_vol_writer *writer)
 	free(writer->blocks.at);
 	free(writer->segments.at);
 	free(writer->superseded.at);
+	free(writer->sources.at);
 	free(writer->names.at);
 	free(writer->slots);
 	free(writer->tail);
@@ -223,6 +224,19 @@ int stoup_vol_add_superseded(struct stoup_vol_writer *writer, const uint8_t id[1
 	if (!entry)
 		return -ENOMEM;
 	memcpy(entry, id, 16);
+	return 0;
+}
+
+int stoup_vol_add_source(struct stoup_vol_writer *writer, const struct stoup_vol_source *source)
+{
+	struct stoup_vol_source *entry;
+
+	if (!stoup_vol_source_name_valid(source->name))
+		return -EINVAL;
+	entry = array_append(&writer->sources, 1, sizeof(*entry));
+	if (!entry)
+		return -ENOMEM;
+	*entry = *source;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "producer/cmd.h"
 #include "producer/import_state.h"
 #include "producer/ingest_run.h"
+#include "producer/stop.h"
 
 static const char usage_head[] =
 	"usage: stoup ingest --store DIR [options] FILE|DIRECTORY...\n"
@@ -31,6 +32,7 @@ static const char usage_head[] =
 	"  --from T, --to T    only records from T on, and before T\n"
 	"  --threads N         readers and encoders (default: one per core)\n"
 	"  --memory SIZE       for partitioning, 256K to 2G (default 64M)\n"
+	"  --again             read files that the store has already (else they are left out)\n"
 	"  --dry-run           read and check everything, show what would be stored, store nothing\n"
 	"  --quiet             no summary, no progress\n"
 	"\n"
@@ -134,6 +136,8 @@ static int flag_option(struct args *args, const char *name)
 		args->ingest.import.order_given = 1;
 	} else if (strcmp(name, "dry-run") == 0)
 		args->ingest.import.dry_run = 1;
+	else if (strcmp(name, "again") == 0)
+		args->ingest.again = 1;
 	else if (strcmp(name, "replace") == 0)
 		args->ingest.import.replace = 1;
 	else if (strcmp(name, "quiet") == 0)
@@ -221,6 +225,44 @@ static int value_option(
 	return 0;
 }
 
+static void hash_add(uint64_t *hash, const void *bytes, size_t len)
+{
+	const uint8_t *p = bytes;
+
+	for (size_t i = 0; i < len; i++)
+		*hash = (*hash ^ p[i]) * 0x100000001b3ull;
+}
+
+/* A schema file means what it holds. */
+static void schema_file_add(uint64_t *hash, const char *path)
+{
+	char buf[4096];
+	FILE *file = fopen(path, "re");
+	size_t n;
+
+	if (!file)
+		return;
+	while ((n = fread(buf, 1, sizeof(buf), file)) > 0)
+		hash_add(hash, buf, n);
+	fclose(file);
+}
+
+/* Options that change what a file's records are make it another source; how they are stored does not. */
+static void meaning_add(struct args *args, const char *name, const char *value)
+{
+	static const char *const others[] = {"store", "codec", "level", "block", "volume", "memory",
+		"threads", "quiet", "dry-run", "again", "replace"};
+	uint64_t *hash = &args->ingest.options_hash;
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strcmp(name, others[i]) == 0)
+			return;
+	hash_add(hash, name, strlen(name) + 1);
+	hash_add(hash, value, strlen(value) + 1);
+	if (strcmp(name, "schema") == 0)
+		schema_file_add(hash, value);
+}
+
 /* One argument that begins with "--". Returns how many arguments it took, or -EINVAL. */
 static int option_parse(
 	struct args *args, const char *arg, const char *next, struct stoup_error *err)
@@ -234,14 +276,18 @@ static int option_parse(
 		return stoup_error_set(err, -EINVAL, "unknown option %s", arg);
 	memcpy(name, arg + 2, len);
 	name[len] = '\0';
-	if (!equals && flag_option(args, name))
+	if (!equals && flag_option(args, name)) {
+		meaning_add(args, name, "");
 		return 1;
+	}
 	/* An unknown name is told as such, also as the last argument. */
 	rc = value_option(args, name, value ? value : "", err);
 	if (rc == -ENOENT)
 		return stoup_error_set(err, -EINVAL, "unknown option --%s", name);
 	if (!value)
 		return stoup_error_set(err, -EINVAL, "option --%s needs a value", name);
+	if (rc == 0)
+		meaning_add(args, name, value);
 	return rc < 0 ? -EINVAL : equals ? 1 : 2;
 }
 
@@ -315,12 +361,13 @@ static void options_share(struct stoup_ingest *ingest)
 	options->csv.series = options->series;
 	options->event64.series = options->series;
 	options->event64.allow_partial = options->allow_partial;
+	options->allow_steps = ingest->import.order != STOUP_ORDER_REFUSE;
 	ingest->import.filter = options->filter;
 }
 
 int stoup_cmd_ingest(int argc, char **argv)
 {
-	struct args args = {.codec = "default"};
+	struct args args = {.codec = "default", .ingest.options_hash = 0xcbf29ce484222325ull};
 	struct stoup_error err = {0};
 	int rc;
 
@@ -340,10 +387,12 @@ int stoup_cmd_ingest(int argc, char **argv)
 		rc = STOUP_EXIT_USAGE;
 	} else {
 		options_share(&args.ingest);
+		stoup_stop_catch();
 		rc = stoup_ingest_run(&args.ingest, &err) < 0 ? STOUP_EXIT_FAIL : STOUP_EXIT_OK;
 		if (rc != STOUP_EXIT_OK)
 			fprintf(stderr, "stoup ingest: %s\n", err.text);
 	}
 	free(args.ingest.args);
+	stoup_stop_raise();
 	return rc;
 }

@@ -10,9 +10,11 @@
 #include <time.h>
 #include "codec/volume.h"
 #include "producer/import_state.h"
+#include "producer/stop.h"
 #include "shm/format.h"
 
 #define PROGRESS_RECORDS 65536u /* how often the clock is looked at */
+#define STOP_RECORDS     4096u  /* how often it is asked whether to stop */
 #define WHERE_CAP        112u
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -96,6 +98,7 @@ void stoup_import_destroy(struct stoup_import *import)
 	stoup_store_close(import->store);
 	stoup_store_unlock(&import->lock, import->volume_cnt == 0 || !import->finished);
 	free(import->affected);
+	free(import->sources);
 	free(import->refused);
 	free(import->volumes);
 	free(import);
@@ -309,6 +312,8 @@ static int64_t admit(struct stoup_import *import, uint32_t series_idx, int64_t k
 	int64_t effective = order_check(import, &import->series[series_idx], key, where, err);
 	int rc;
 
+	if (import->record_cnt % STOP_RECORDS == 0 && (rc = stoup_stop_asked(err)) < 0)
+		return rc;
 	if (effective < 0)
 		return effective;
 	rc = overlap_early(import, series_idx, effective, err);
@@ -419,6 +424,27 @@ int stoup_import_put_message(struct stoup_import *import, uint32_t series_idx, i
 		schema->unit_max = unit_len;
 	note(import, series_idx, key, effective, unit_len);
 	return 0;
+}
+
+int stoup_import_add_source(
+	struct stoup_import *import, const struct stoup_vol_source *source, struct stoup_error *err)
+{
+	if (import->source_cnt == import->source_cap) {
+		uint32_t cap = import->source_cap ? import->source_cap * 2 : 64;
+		struct stoup_vol_source *grown = realloc(import->sources, cap * sizeof(*grown));
+
+		if (!grown)
+			return stoup_error_set(err, -ENOMEM, "no memory for a list of files");
+		import->sources = grown;
+		import->source_cap = cap;
+	}
+	import->sources[import->source_cnt++] = *source;
+	return 0;
+}
+
+const struct stoup_store *stoup_import_store(const struct stoup_import *import)
+{
+	return import->store;
 }
 
 /* All checks are made, but what --replace would rewrite is not read. */

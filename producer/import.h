@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "codec/block.h"
+#include "codec/volume.h"
 #include "producer/filter.h"
 #include "producer/sink.h"
 #include "shm/stoup_types.h"
@@ -46,6 +47,7 @@ struct stoup_import_options {
 };
 
 struct stoup_import;
+struct stoup_store;
 
 int stoup_import_begin(const struct stoup_import_options *options, struct stoup_import **ret,
 	struct stoup_error *err);
@@ -67,6 +69,14 @@ int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t k
  * bytes. What the bytes must be (JSON in UTF-8) is the caller's to check. */
 int stoup_import_put_message(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *bytes, uint32_t len, const struct stoup_where *where, struct stoup_error *err);
+
+/* What the volumes will list as files that they were made of (copied): only those whose records were all
+ * put. 0 or -ENOMEM. */
+int stoup_import_add_source(struct stoup_import *import, const struct stoup_vol_source *source,
+	struct stoup_error *err);
+
+/* The store as it is under the lock. */
+const struct stoup_store *stoup_import_store(const struct stoup_import *import);
 
 /* Write and publish the volumes, print the summary. -EEXIST for an overlap with the store. */
 int stoup_import_finish(struct stoup_import *import, struct stoup_error *err);

@@ -125,6 +125,8 @@ struct stoup_import {
 	uint32_t refused_cnt;
 	struct stoup_import_volume *volumes;
 	uint32_t volume_cnt;
+	struct stoup_vol_source *sources;
+	uint32_t source_cnt, source_cap;
 	int finished;
 };
 

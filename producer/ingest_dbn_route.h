@@ -34,9 +34,8 @@ struct stoup_dbn_targets {
 struct stoup_dbn_route;
 
 /* Make a route for one file. Takes over `meta` (also on failure). */
-int stoup_dbn_route_create(const struct stoup_sink *sink,
-	const struct stoup_dbn_options *options, struct stoup_dbn_meta *meta,
-	struct stoup_dbn_route **ret, struct stoup_error *err);
+int stoup_dbn_route_create(const struct stoup_sink *sink, const struct stoup_dbn_options *options,
+	struct stoup_dbn_meta *meta, struct stoup_dbn_route **ret, struct stoup_error *err);
 void stoup_dbn_route_destroy(struct stoup_dbn_route *route);
 
 /* The kind of the records of type `rtype`; valid as long as the route. */

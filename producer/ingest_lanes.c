@@ -55,8 +55,7 @@ static void *reader_run(void *arg)
 	while ((idx = file_begin(state, &lane)) < state->lanes->file_cnt) {
 		const struct stoup_sink sink = stoup_lane_sink(lane);
 		struct stoup_error err = {0};
-		int rc = state->lanes->read(
-			state->lanes->arg, state->lanes->files[idx], &sink, &err);
+		int rc = state->lanes->read(state->lanes->arg, idx, &sink, &err);
 
 		stoup_lane_end(lane, rc, &err);
 	}

@@ -21,12 +21,11 @@
 #define STOUP_LANES_LEN (32u << 20)
 
 struct stoup_lanes {
-	const char *const *files;
 	size_t file_cnt;
 	uint32_t threads; /* readers, at least 1 */
 	/* Read one file into a sink: 0, or a negative errno with text. Called by several threads. */
-	int (*read)(void *arg, const char *file, const struct stoup_sink *sink,
-		struct stoup_error *err);
+	int (*read)(
+		void *arg, size_t file_idx, const struct stoup_sink *sink, struct stoup_error *err);
 	void *arg;
 };
 

@@ -3,16 +3,28 @@
 #include "producer/ingest_run.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "producer/ingest_files.h"
 #include "producer/ingest_lanes.h"
+#include "producer/source.h"
+
+/* What is known of a file: written by the thread that reads it. */
+struct source_state {
+	struct stoup_source source;
+	int is_file;                            /* `source` says what was read */
+	const struct stoup_store_volume *known; /* left out: it is in the store */
+};
 
 struct run {
 	const struct stoup_ingest *ingest;
 	struct stoup_import *import;
 	struct stoup_event64_build *build; /* or NULL */
 	struct stoup_files files;
+	struct source_state *sources; /* by file */
+	uint32_t threads_per_file;
 };
 
 /* Events are collected until all files were read. */
@@ -56,32 +68,63 @@ static int importer_choose(const struct stoup_ingest *ingest, struct stoup_input
 	return rc;
 }
 
-/* Read one file into a sink. Opened once: what was looked at in a pipe can not be read again. */
-static int file_read(
-	void *arg, const char *path, const struct stoup_sink *sink, struct stoup_error *err)
+/* Opened once: what was looked at in a pipe can not be read again. */
+static int file_import(
+	struct run *run, const char *path, const struct stoup_sink *sink, struct stoup_error *err)
 {
-	const struct run *run = arg;
+	struct stoup_ingest_options options = run->ingest->options;
 	const struct stoup_importer *importer;
 	struct stoup_input *input;
 	int rc = stoup_input_open(path, &input, err);
+
+	options.csv.threads = run->threads_per_file;
 
 	if (rc < 0)
 		return rc;
 	rc = importer_choose(run->ingest, input, sink, &importer, err);
 	if (rc == 0)
 		rc = run->build ? to_event64(run, input, importer, err)
-		                : importer->ingest(sink, input, &run->ingest->options, err);
+		                : importer->ingest(sink, input, &options, err);
 	stoup_input_close(input);
 	return rc;
 }
 
-static uint32_t reader_cnt(const struct run *run)
+/* Read one file into a sink, unless the store has it. The store does not change: it is locked. */
+static int file_read(void *arg, size_t idx, const struct stoup_sink *sink, struct stoup_error *err)
+{
+	struct run *run = arg;
+	struct source_state *source = &run->sources[idx];
+	const char *path = run->files.paths[idx];
+	int rc = stoup_source_of(path, run->ingest->options_hash, &source->source, err);
+
+	if (rc < 0)
+		return rc;
+	source->is_file = rc;
+	if (source->is_file && !run->ingest->again && !run->ingest->import.replace)
+		source->known =
+			stoup_source_known(stoup_import_store(run->import), &source->source.entry);
+	if (source->known)
+		return 0;
+	rc = file_import(run, path, sink, err);
+	if (rc == 0 && source->is_file)
+		source->is_file = stoup_source_same(path, &source->source);
+	return rc;
+}
+
+/* Threads for all files together. */
+static uint32_t thread_cnt(const struct run *run)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	uint32_t cnt = run->ingest->import.threads;
 
-	if (cnt == 0)
-		cnt = cores > 0 ? (uint32_t)cores : 1;
+	if (run->ingest->import.threads)
+		return run->ingest->import.threads;
+	return cores > 0 ? (uint32_t)cores : 1;
+}
+
+static uint32_t reader_cnt(const struct run *run)
+{
+	uint32_t cnt = thread_cnt(run);
+
 	return cnt < run->files.cnt ? cnt : (uint32_t)run->files.cnt;
 }
 
@@ -89,18 +132,65 @@ static uint32_t reader_cnt(const struct run *run)
 static int files_read(struct run *run, struct stoup_error *err)
 {
 	const struct stoup_sink sink = stoup_import_sink(run->import);
-	const struct stoup_lanes lanes = {.files = (const char *const *)run->files.paths,
-		.file_cnt = run->files.cnt,
+	const struct stoup_lanes lanes = {.file_cnt = run->files.cnt,
 		.threads = reader_cnt(run),
 		.read = file_read,
 		.arg = run};
 	int rc = 0;
 
+	run->threads_per_file = thread_cnt(run) / lanes.threads;
 	if (!run->build)
 		return stoup_lanes_run(&lanes, &sink, err);
 	for (size_t i = 0; i < run->files.cnt && rc == 0; i++)
-		rc = file_read(run, run->files.paths[i], &sink, err);
+		rc = file_read(run, i, &sink, err);
 	return rc;
+}
+
+/* List what was read, and tell what was left out. Returns how many files were. */
+static int sources_finish(struct run *run, size_t *ret_known_cnt, struct stoup_error *err)
+{
+	size_t known_cnt = 0, first = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < run->files.cnt && rc == 0; i++) {
+		const struct source_state *source = &run->sources[i];
+
+		if (source->known)
+			first = known_cnt++ == 0 ? i : first;
+		else if (source->is_file)
+			rc = stoup_import_add_source(run->import, &source->source.entry, err);
+	}
+	if (rc == 0 && known_cnt > 0) {
+		const char *name = strrchr(run->sources[first].known->path, '/');
+
+		char more[40] = "";
+
+		if (known_cnt > 1)
+			snprintf(more, sizeof(more), " and %zu more", known_cnt - 1);
+		fprintf(stderr,
+			"%s%s: the store has %s already (in %s, with these options): left out; --again reads %s\n",
+			run->files.paths[first], more, known_cnt > 1 ? "them" : "it",
+			name ? name + 1 : "", known_cnt > 1 ? "them" : "it");
+	}
+	*ret_known_cnt = known_cnt;
+	return rc;
+}
+
+static int finish(struct run *run, struct stoup_error *err)
+{
+	size_t known_cnt = 0;
+	int rc = run->build ? stoup_event64_build_finish(run->build, err) : 0;
+
+	if (rc == 0)
+		rc = sources_finish(run, &known_cnt, err);
+	if (rc < 0)
+		return rc;
+	if (known_cnt < run->files.cnt)
+		return stoup_import_finish(run->import, err);
+	if (!run->ingest->import.quiet)
+		printf("nothing new: the store has %s\n",
+			known_cnt == 1 ? "the file already" : "all of the files already");
+	return 0;
 }
 
 int stoup_ingest_run(const struct stoup_ingest *ingest, struct stoup_error *err)
@@ -115,14 +205,15 @@ int stoup_ingest_run(const struct stoup_ingest *ingest, struct stoup_error *err)
 	if (rc == 0 && ingest->to_event64)
 		rc = stoup_event64_build_create(
 			run.import, &ingest->options.event64, &run.build, err);
+	if (rc == 0 && !(run.sources = calloc(run.files.cnt, sizeof(*run.sources))))
+		rc = stoup_error_set(err, -ENOMEM, "no memory for a list of files");
 	if (rc == 0)
 		rc = files_read(&run, err);
-	if (rc == 0 && run.build)
-		rc = stoup_event64_build_finish(run.build, err);
-	stoup_event64_build_destroy(run.build);
 	if (rc == 0)
-		rc = stoup_import_finish(run.import, err);
+		rc = finish(&run, err);
+	stoup_event64_build_destroy(run.build);
 	stoup_import_destroy(run.import);
+	free(run.sources);
 	stoup_files_fini(&run.files);
 	return rc;
 }

@@ -15,7 +15,7 @@ _stoup_options() {
 		echo --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
+			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --repair --dry-run --help ;;
@@ -41,8 +41,9 @@ _stoup_options() {
 # value that nobody can guess; nothing for an option without a value.
 _stoup_values() {
 	case $1:$2 in
-	ingest:--format) echo auto dbn csv npy ;;
+	ingest:--format) echo auto dbn csv jsonl npy ;;
 	ingest:--to) echo event64 ;;
+	ingest:--as) echo document text ;;
 	ingest:--codec | compact:--codec) echo default fast small none lz4 lz4hc zstd ;;
 	ingest:--order) echo refuse sort keep ;;
 	ingest:--header) echo yes no auto ;;
@@ -67,7 +68,7 @@ _stoup_values() {
 	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
 		rm:--from | rm:--to) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
-		ingest:--symbols | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
+		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
 		ingest:--max-shift | ingest:--base-latency | cat:--from | cat:--to | \
 		cat:--limit | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \

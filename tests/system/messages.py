@@ -39,7 +39,7 @@ traded = ingest(trades, "--series", "FX/A/trades", "--columns", "ts:time,price:p
 t.equal(row[1:2] + row[4:], ["2", "0", "-"], "prices that cancel out are a sum, undefined sizes are none")
 
 # ---- the same file again, and another one that overlaps ------------------------------------------------
-again = ingest(quotes, "--series", "FX/A/quotes", "--columns", "ts:time,bid:price,ask:price", expect=1)
+again = ingest(quotes, "--series", "FX/A/quotes", "--columns", "ts:time,bid:price,ask:price", "--again", expect=1)
 t.true("the same file again? Else --replace" in again.stderr, again.stderr)
 later = csv_file("later.csv", "1700000000.5,1.5,2.5", "1700000002,1.25,2.5")
 other = ingest(later, "--series", "FX/A/quotes", "--columns", "ts:time,bid:price,ask:price", expect=1)
@@ -53,7 +53,7 @@ name = "GLBX.MDP3/" + "N" * 60 + "/quotes"
 columns = ("--columns", "ts:time,bid:price,ask:price")
 ingest(quotes, "--series", name, *columns)
 for path, advice in ((quotes, "Else --replace\n"), (later, "in their place\n")):
-    said = ingest(path, "--series", name, *columns, expect=1).stderr
+    said = ingest(path, "--series", name, *columns, "--again", expect=1).stderr
     t.true(said.endswith(advice), said)
 
 # ---- wrong usage: one line that points to the help -----------------------------------------------------

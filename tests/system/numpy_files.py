@@ -125,7 +125,8 @@ t.true("leave --sort out" in ingest(npy(EVENT64, wrong, 2), "--series", "X/Y/e",
 days = [path_of(f"day{k}.npy", npy(EVENT64, b"".join(event(i, exch=t.T0 + 100 * k + i, local=t.T0 + 100 * k + i + 5)
                                                      for i in range(3)), 3)) for k in range(2)]
 fresh = os.path.join(WORK, "days")
-for files in ((days[1], days[0]), (days[0], days[0])):
+twin = path_of("twin-of-day0.npy", open(days[0], "rb").read())
+for files in ((days[1], days[0]), (twin, days[0])):
     text = t.run([t.STOUP, "ingest", "--store", fresh, "--series", "X/Y/e", "--quiet", *files], expect=1).stderr
     t.true("steps back" in text and "day0.npy, offset" in text and "in the order of time" in text, text)
     t.true(not os.path.exists(fresh), "nothing is stored")

@@ -40,7 +40,7 @@ ingest(spare, 2)
 (name,) = volumes_of(spare)
 with open(os.path.join(spare, name), "r+b") as volume:
     volume.seek(-80, os.SEEK_END)
-    volume.write(bytes(16))
+    volume.write(b"\xa5" * 16)
 os.rename(os.path.join(spare, name), os.path.join(store, "99999999-00-0badcafe.stoup"))
 ingest(store, 3)
 check_new(daemon, [0, 1, 3], "beside a damaged volume")

@@ -159,6 +159,34 @@ START_TEST(a_writer_is_finished_again_with_another_header)
 }
 END_TEST
 
+START_TEST(files_that_a_volume_was_made_of_read_back)
+{
+	struct image image = small_image();
+	struct stoup_vol_index *index = must_open(&image);
+
+	ck_assert_uint_eq(index->source_cnt, 2);
+	ck_assert_mem_eq(index->sources, small_sources, sizeof(small_sources));
+	stoup_vol_index_destroy(index);
+	image_free(&image);
+}
+END_TEST
+
+START_TEST(a_file_without_a_proper_name_is_refused)
+{
+	struct image image = {NULL, 0};
+	struct stoup_vol_writer *writer = small_writer(&image);
+	struct stoup_vol_source bad[4] = {
+		{.name = ""}, {.name = "a\nb"}, {.name = "a"}, {.name = "a"}};
+
+	memset(bad[2].name, 'x', sizeof(bad[2].name)); /* no NUL */
+	bad[3].name[5] = 'b';                          /* bytes behind the NUL */
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(stoup_vol_add_source(writer, &bad[i]), -EINVAL);
+	stoup_vol_writer_destroy(writer);
+	image_free(&image);
+}
+END_TEST
+
 START_TEST(a_volume_that_only_supersedes_others_has_no_blocks)
 {
 	struct image image = {NULL, 0};
@@ -480,6 +508,8 @@ static void add_tests(TCase *tests)
 	tcase_add_test(tests, blocks_decode_to_the_records_that_were_put);
 	tcase_add_test(tests, the_gaps_between_header_blocks_and_footer_are_listed);
 	tcase_add_test(tests, a_writer_is_finished_again_with_another_header);
+	tcase_add_test(tests, files_that_a_volume_was_made_of_read_back);
+	tcase_add_test(tests, a_file_without_a_proper_name_is_refused);
 	tcase_add_test(tests, a_volume_that_only_supersedes_others_has_no_blocks);
 	tcase_add_test(tests, a_series_without_segments_is_left_out);
 	tcase_add_test(tests, segments_of_messages_reach_to_the_next_one);

@@ -81,6 +81,15 @@ static inline void ticks_fill(struct tick16 *ticks, uint32_t cnt, int64_t key, i
 		ticks[i] = (struct tick16){key + 1000 * (int64_t)i, price, 1};
 }
 
+static const struct stoup_vol_source small_sources[] = {
+	{.hash = {1, 2, 3},
+		.file_len = 77,
+		.options_hash = 5,
+		.ingested_ns = KEY0,
+		.name = "days/b.csv"},
+	{.hash = {255, 2, 3}, .file_len = 1, .name = "a.dbn.zst"},
+};
+
 static inline struct stoup_vol_writer *small_writer(struct image *image)
 {
 	struct stoup_vol_writer *writer;
@@ -107,6 +116,8 @@ static inline struct stoup_vol_writer *small_writer(struct image *image)
 	ck_assert_int_eq(stoup_vol_add_superseded(writer, (const uint8_t *)"zzzzzzzzzzzzzzzz"), 0);
 	ck_assert_int_eq(stoup_vol_add_superseded(writer, (const uint8_t *)"aaaaaaaaaaaaaaaa"), 0);
 	ck_assert_int_eq(stoup_vol_add_superseded(writer, (const uint8_t *)"zzzzzzzzzzzzzzzz"), 0);
+	ck_assert_int_eq(stoup_vol_add_source(writer, &small_sources[0]), 0);
+	ck_assert_int_eq(stoup_vol_add_source(writer, &small_sources[1]), 0);
 	return writer;
 }
 
