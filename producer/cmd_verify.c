@@ -19,6 +19,7 @@
 #include "producer/cmd.h"
 #include "producer/progress.h"
 #include "producer/runs.h"
+#include "producer/stop.h"
 #include "producer/store.h"
 #include "producer/verify.h"
 #include "producer/volume_file.h"
@@ -458,6 +459,7 @@ int stoup_cmd_verify(int argc, char **argv)
 		fprintf(stderr, "stoup verify: %s\n", err.text);
 		failed = 1;
 	}
+	stoup_stop_raise();
 	/* Where nothing could be looked at, zeros would read as a result. */
 	if (!verify.quiet && verify.volume_cnt > 0)
 		printf("%" PRIu64 " volume%s, %" PRIu64 " block%s, %" PRIu64 " fault%s\n",

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "producer/import_state.h"
 #include "producer/rewrite_private.h"
+#include "producer/stop.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -459,6 +460,7 @@ int stoup_rewrite_run(struct stoup_rewrite *rewrite, const struct stoup_rewrite_
 	uint32_t i;
 	int rc = stoup_rewrite_out_init(rewrite, err);
 
+	stoup_stop_catch();
 	rewrite->filter = filter;
 	stoup_progress_begin(&rewrite->progress, rewrite->options.label, rewrite->raw_total,
 		rewrite->options.quiet);

@@ -120,7 +120,8 @@ int stoup_rewrite_is_stored_so(
 	const struct stoup_rewrite *rewrite, const struct stoup_vol_block *block);
 
 /* Read, write, read back, publish. `filter` may be NULL. 0; -EBADMSG for a damaged block, -ENOSPC with the need,
- * -EEXIST for overlaps that can not be merged, -EPROTO where what was read back differs. */
+ * -EEXIST for overlaps that can not be merged, -EPROTO where what was read back differs, -EINTR for Ctrl-C (the command
+ * ends by stoup_stop_raise). */
 int stoup_rewrite_run(struct stoup_rewrite *rewrite, const struct stoup_rewrite_filter *filter,
 	struct stoup_error *err);
 
