@@ -3,11 +3,15 @@
 
 A damaged file is one that the test damages; a full disk is a tmpfs of its own, or a largest size of files.
 """
+import errno
 import os
 import re
 import shutil
+import signal
+import struct
 import subprocess
 import sys
+import time
 
 import lib_care as c
 import lib_stoup as t
@@ -155,6 +159,47 @@ c.info(store)
 t.true("would become" in c.stoup("compact", "--dry-run", store).stdout, "a dry run needs no lock")
 held.stdin.close()
 held.wait()
+
+# ---- Ctrl-C: ended by the signal, and nothing is left -------------------------------------------------------------------------
+for command in (["compact", "--codec", "zstd", "--level", "22", "--threads", "1"], ["rm", "--to", str(t.T0 + 10**9)]):
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        store = c.copy_of(original)
+        argv = [t.STOUP, command[0], *command[1:], store, *([AAA] if command[0] == "rm" else [])]
+        # Its first temporary file stops it: it was asked before, and looks at it at the next block.
+        process = subprocess.Popen(argv, stderr=subprocess.PIPE, text=True, stdout=subprocess.DEVNULL)
+        while process.poll() is None and not c.leftovers(store):
+            time.sleep(0.0005)
+        process.send_signal(signal_number)
+        text = process.stderr.read()
+        status = process.wait(60)
+        t.true(status in (0, -signal_number), f"{argv}: {status} {text}")
+        t.equal(c.leftovers(store), [], "temporary files")
+        if status != 0:
+            t.true("the store is as it was" in text, text)
+            c.must_be_same(original, store, "ended by a signal")
+
+# ---- reads that fail ------------------------------------------------------------------------------------------------------------
+PRELOAD = {"LD_PRELOAD": os.path.join(os.environ["STOUP_LIB_DIR"], "preload_faults.so")}
+if os.environ.get("STOUP_SANITIZED"):
+    PRELOAD["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+orders = os.path.join(t.temp_dir(), "orders")
+struck = 0
+for every in (3, 7, 20, 31, 45, 60):
+    for kind in (1, 3):
+        with open(orders, "wb") as out:
+            out.write(struct.pack("<4I", kind, every, errno.EIO, 0))
+        store = c.copy_of(original)
+        done = subprocess.run([t.STOUP, "compact", "--quiet", "--codec", "zstd", store], capture_output=True, text=True,
+                              env={**os.environ, **PRELOAD, "STOUP_FAULT_FILE": orders})
+        t.true(done.returncode in (0, 1), f"{done}")
+        if done.returncode == 1:
+            struck += 1
+            t.true(done.stderr.count("\n") == 1 and ("nput/output error" in done.stderr or "ends inside" in done.stderr
+                                                     or "not every volume" in done.stderr), done.stderr)
+        t.equal(c.leftovers(store), [], "temporary files")
+        c.must_be_same(original, store, f"every {every}th read fails")
+        t.run([t.STOUP, "verify", store])
+t.true(struck >= 6, f"it struck {struck} times")
 
 # ---- no file may be longer -------------------------------------------------------------------------------------------------
 whole = os.path.getsize(path_of(store, 0))
