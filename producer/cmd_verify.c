@@ -213,7 +213,7 @@ static void block_check(struct check *check, uint32_t block_idx, uint32_t *at)
 			segment_check(check, segment_idx);
 		else if (rc == 0)
 			run_check(check, segment_idx);
-		else
+		else if (rc != -ENOTSUP) /* what a later version wrote is not damaged */
 			segment_mark(check, segment_idx);
 	}
 }

@@ -104,7 +104,8 @@ uint32_t stoup_rewrite_chosen_cnt(const struct stoup_rewrite *rewrite);
 /* An id more that the new volumes supersede. 0 or -ENOMEM. */
 int stoup_rewrite_supersede(struct stoup_rewrite *rewrite, const uint8_t id[16]);
 
-/* Choose, too, what may not stay beside the new volumes, and group the parts. 0 or -ENOMEM with text. */
+/* Choose, too, what may not stay beside the new volumes, and group the parts. 0, -ENOMEM, or -ENOTSUP for a volume of
+ * a later version, with text. */
 int stoup_rewrite_draw_in(struct stoup_rewrite *rewrite, struct stoup_error *err);
 
 /* After draw_in: the parts, by schema and name, and one entry per group of them. */

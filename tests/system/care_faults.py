@@ -179,7 +179,7 @@ for command in (["compact", "--codec", "zstd", "--level", "22", "--threads", "1"
             c.must_be_same(original, store, "ended by a signal")
 
 # ---- reads that fail ------------------------------------------------------------------------------------------------------------
-PRELOAD = {"LD_PRELOAD": os.path.join(os.environ["STOUP_LIB_DIR"], "preload_faults.so")}
+PRELOAD = {"LD_PRELOAD": "preload_faults.so", "LD_LIBRARY_PATH": os.environ["STOUP_LIB_DIR"]}
 if os.environ.get("STOUP_SANITIZED"):
     PRELOAD["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
 orders = os.path.join(t.temp_dir(), "orders")
