@@ -85,6 +85,8 @@ def refused(command, option, value):
         argv = [t.STOUP, "cat", option, value, work + "/absent/", "A/b"]
     elif command == "compact":
         argv = [t.STOUP, "compact", option, value, work + "/absent/"]
+    elif command == "export":
+        argv = [t.STOUP, "export", "--format", "dbn", option, value, work + "/absent/", "A/b"]
     else:
         argv = [t.STOUP, command, "--store", work + "/absent/absent", option, value, work + "/absent.csv"]
     return t.run(argv, expect=None).returncode == 2
