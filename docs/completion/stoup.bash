@@ -6,7 +6,7 @@
 #
 # Needs bash alone. tests/system/completion.py compares the lists with what the programs say.
 
-_stoup_commands='ingest ls verify cat export definition stat holders bench help version'
+_stoup_commands='ingest ls verify info compact rm diff cat export definition stat holders bench help version'
 
 # The options of a command; those that are followed by a value are in _stoup_values too.
 _stoup_options() {
@@ -18,7 +18,11 @@ _stoup_options() {
 			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
 		;;
 	ls) echo --json --gaps --help ;;
-	verify) echo --quiet --help ;;
+	verify) echo --quiet --repair --dry-run --help ;;
+	info) echo --json --segments --help ;;
+	compact) echo --codec --level --block --volume --overlaps --dry-run --threads --memory --quiet --help ;;
+	rm) echo --from --to --dry-run --yes --quiet --help ;;
+	diff) echo --json --quiet --help ;;
 	cat) echo --from --to --backward --limit --format --no-header --skip-damaged --help ;;
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
@@ -45,7 +49,7 @@ _stoup_values() {
 	ingest:--format) echo auto dbn csv jsonl npy ;;
 	ingest:--to) echo event64 ;;
 	ingest:--as) echo document text ;;
-	ingest:--codec) echo default fast small none lz4 lz4hc zstd ;;
+	ingest:--codec | compact:--codec) echo default fast small none lz4 lz4hc zstd ;;
 	ingest:--order) echo refuse sort keep ;;
 	ingest:--header) echo yes no auto ;;
 	ingest:--time-format) echo auto iso epoch s ms us ns ;;
@@ -56,6 +60,7 @@ _stoup_values() {
 			statistics cmbp-1 tcbbo cbbo-1s cbbo-1m error-v1 error symbol-mapping-v1 \
 			symbol-mapping system-v1 system event64 tick bar '<file>'
 		;;
+	compact:--overlaps) echo refuse merge dedup ;;
 	cat:--format) echo csv jsonl npy npz ;;
 	export:--format) echo csv jsonl dbn npy npz ;;
 	export:--compress) echo zstd none ;;
@@ -69,6 +74,8 @@ _stoup_values() {
 	stoupd:--allow-user | stoupd:--monitor-user) echo '<user>' ;;
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
 	bench:--series) echo '<series>' ;;
+	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
+		rm:--from | rm:--to) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
@@ -160,8 +167,9 @@ _stoup_words() {
 	else
 		case $command:${#arguments[@]} in
 		ingest:* | verify:*) _stoup_reply "$word" '<file>' ;;
-		ls:0) _stoup_reply "$word" '<store>' ;;
-		ls:1 | cat:1 | definition:1 | export:[1-9]*)
+		info:0) _stoup_reply "$word" '<file>' ;;
+		ls:0 | compact:0 | rm:0 | diff:0 | diff:1) _stoup_reply "$word" '<store>' ;;
+		ls:1 | cat:1 | definition:1 | info:1 | compact:1 | diff:2 | rm:* | export:[1-9]*)
 			mapfile -t series < <(_stoup_series "${arguments[0]}")
 			_stoup_reply "$word" "${series[@]}"
 			;;
