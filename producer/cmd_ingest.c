@@ -6,6 +6,7 @@
 #include "producer/cmd.h"
 #include "producer/import_state.h"
 #include "producer/ingest_run.h"
+#include "producer/stop.h"
 
 static const char usage_head[] =
 	"usage: stoup ingest --store DIR [options] FILE|DIRECTORY...\n"
@@ -386,10 +387,12 @@ int stoup_cmd_ingest(int argc, char **argv)
 		rc = STOUP_EXIT_USAGE;
 	} else {
 		options_share(&args.ingest);
+		stoup_stop_catch();
 		rc = stoup_ingest_run(&args.ingest, &err) < 0 ? STOUP_EXIT_FAIL : STOUP_EXIT_OK;
 		if (rc != STOUP_EXIT_OK)
 			fprintf(stderr, "stoup ingest: %s\n", err.text);
 	}
 	free(args.ingest.args);
+	stoup_stop_raise();
 	return rc;
 }

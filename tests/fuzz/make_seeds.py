@@ -293,6 +293,40 @@ for name, descr, shape in (("event64", EVENT64, "(10,)"), ("mixed", MIXED, "(184
     seed("npy", name + "-v3", b"\0\x93NUMPY\3\0" + struct.pack("<I", len(header)) + header)
 seed("npy", "long-cut", b"\1{'descr': [('" + b"n" * 36 + b"'")
 
+
+# ---- message runs ------------------------------------------------------------------------------------
+def message_run(*messages):
+    """A run of (key, bytes), as in docs/volume-format.md, section 8."""
+    run, places = b"", []
+    for key, data in messages:
+        places.append(len(run))
+        run += struct.pack("<qII", key, len(data), 0) + data + bytes(-len(data) % 8)
+    run += bytes(4 * (len(messages) % 2))
+    return run + b"".join(struct.pack("<I", len(run) + 4 * i - place) for i, place in enumerate(places))
+
+
+def message_seed(name, how, cnt, run, first=0, last=0, front=b""):
+    place = (len(front) + len(run)) // 4 - cnt
+    seed("message", name, struct.pack("<BHHqq", how, cnt, place % 65536, first, last) + front + run)
+
+
+THREE = message_run((5, b'{"a":[1,2.5e-3,"\\u00e9"]}'), (5, b""), (9, b"true"))
+message_seed("three", 0, 3, THREE, 5, 9)
+message_seed("three-own-keys", 4, 3, THREE)
+message_seed("three-table", 6, 3, THREE, front=bytes(16))
+message_seed("kept", 5, 3, message_run((5, b"x"), (3, b"12345678"), (4, b"y" * 30)))
+message_seed("count-high", 4, 4, THREE)
+message_seed("count-low", 4, 2, THREE)
+message_seed("step-back", 4, 2, message_run((5, b"x"), (3, b"y")))
+message_seed("one", 4, 1, message_run((1, b"[]")))
+message_seed("cut", 4, 3, THREE[:-8])
+for i, at in enumerate((0, 8, 12, 16, 60, len(THREE) - 12, len(THREE) - 4)):
+    broken = bytearray(THREE)
+    broken[at] ^= 0x40
+    message_seed(f"broken-{i}", 4, 3, bytes(broken))
+for i, text in enumerate((b'{"a":{"b":[[[{}]]]},"c":null}', b"-0.10e+5", b'"\\ud83d\\ude00\xc3\xa9"', b"[1,]", b"[" * 600)):
+    seed("message", f"json-{i}", bytes(21) + text)
+
 # ---- ITCH 5.0 ----------------------------------------------------------------------------------------
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
 import lib_itch  # noqa: E402
