@@ -83,6 +83,22 @@ def test_values():
     t.true(not os.path.isdir(store), "a symbol that was not asked for is not stored")
 
 
+def test_same_bytes():
+    """Two hours may have the same bytes: the path makes them two. The same hour again is known."""
+    one = alone(rows_of(TICKS[:1]))
+    store, _ = ingest(one, name="EURUSD/2020/00/15/10h_ticks.bi5")
+    for name, told, cnt in (("EURUSD/2020/00/15/11h_ticks.bi5", "", 2),
+                            ("EURUSD/2020/00/15/11h_ticks.bi5", "the store has it already", 2),
+                            ("moved/EURUSD/2020/00/15/11h_ticks.bi5", "the store has it already", 2)):
+        path = os.path.join(WORK, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as out:
+            out.write(one)
+        done = t.run([t.STOUP, "ingest", "--store", store, "--quiet", path])
+        t.true(told in done.stderr and (told or not done.stderr), f"{name}: {done.stderr!r}")
+        t.equal(series(store), {"DUKASCOPY/EURUSD/bi5": cnt}, name)
+
+
 def test_dirty():
     rows, good = rows_of(TICKS), alone(rows_of(TICKS))
     flipped = bytearray(good)
@@ -92,6 +108,7 @@ def test_dirty():
         (b"", None, [], None, "an hour without ticks"),
         (alone(b""), None, [], None, "an hour without ticks"),
         (alone(b"", known=True), None, [], None, "an hour without ticks"),
+        (good[:1] + struct.pack("<I", 3 << 29) + good[5:], None, [], "a dictionary of 1536 MiB, at most 128", None),
         (good[:5], None, [], "5 bytes follow row 0 at its end, and a row has 20", None),
         (good[:13], None, [], "inside its lzma data", None),
         (good[:20], None, [], "inside its lzma data", None),
@@ -177,6 +194,8 @@ def test_frames():
 
 test_values()
 print("ok: values of bi5")
+test_same_bytes()
+print("ok: hours with the same bytes")
 test_dirty()
 print("ok: dirty files of bi5")
 test_frames()
