@@ -15,7 +15,9 @@ _stoup_options() {
 		echo --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
+			--delimiter --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency \
+			--date --dataset --raw --raw-only --no-raw --symbol --hour --point --frame-length \
+			--frame-time --frame-time-first --help
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --help ;;
@@ -37,7 +39,8 @@ _stoup_options() {
 # value that nobody can guess; nothing for an option without a value.
 _stoup_values() {
 	case $1:$2 in
-	ingest:--format) echo auto dbn csv npy ;;
+	ingest:--format) echo auto dbn npy bi5 itch50 frames csv ;;
+	ingest:--frame-length) echo u8 u16be u16le u32be u32le u64be u64le ;;
 	ingest:--to) echo event64 ;;
 	ingest:--codec) echo default fast small none lz4 lz4hc zstd ;;
 	ingest:--order) echo refuse sort keep ;;
@@ -62,7 +65,8 @@ _stoup_values() {
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
-		ingest:--max-shift | ingest:--base-latency | cat:--from | cat:--to | \
+		ingest:--max-shift | ingest:--base-latency | ingest:--date | ingest:--dataset | ingest:--symbol | \
+		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | cat:--from | cat:--to | \
 		cat:--limit | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \

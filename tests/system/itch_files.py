@@ -315,6 +315,19 @@ def test_raw():
     return store, day
 
 
+def test_documents():
+    """docs/itch.md has the fields as they are stored."""
+    import re
+    with open(os.path.join(os.environ["STOUP_SOURCE_DIR"], "docs/itch.md"), encoding="utf-8") as page:
+        blocks = re.findall(r"```\nschema (\S+)\nkey ts\n(.*?)```", page.read(), re.S)
+    store, _ = ingest(i.framed(i.Day(1, 300, ["AAPL"], MIDNIGHT).messages))
+    t.equal([name for name, _ in blocks], ["itch-mbo", "itch-trade"], "schemas that the page has")
+    for name, block in blocks:
+        written = [line.split()[0] for line in block.splitlines()]
+        t.equal(text(store, f"NASDAQ.ITCH/AAPL/{name}")[0].split(","), written, f"fields of {name} in docs/itch.md")
+
+
+test_documents()
 test_dates()
 print("ok: dates")
 test_dirty()
