@@ -53,6 +53,12 @@ static int dbn_is(const uint8_t *bytes, size_t len, const char *path)
 	               : STOUP_FORMAT_NO;
 }
 
+static int dbn_option(struct stoup_ingest_options *options, const char *name, const char *value,
+	struct stoup_error *err)
+{
+	return stoup_dbn_option(&options->dbn, name, value, err);
+}
+
 static int dbn_flag(struct stoup_ingest_options *options, const char *name)
 {
 	if (strcmp(name, "one-stream") != 0)
@@ -77,7 +83,9 @@ static const char *dbn_usage(void)
 	return "DBN:\n"
 	       "  --series NAME       put all records into this series (default: DATASET/SYMBOL/schema)\n"
 	       "  --one-stream        all symbols of a schema in one series, DATASET/ALL/schema\n"
-	       "  --allow-partial     of a file that is cut at its end take the whole records\n";
+	       "  --allow-partial     of a file that is cut at its end take the whole records\n"
+	       "  --dataset NAME      of records without metadata (a fragment): names their series\n"
+	       "  --dbn-version N     of such records: 1, 2 or 3 (default: as their lengths say)\n";
 }
 
 static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
@@ -89,8 +97,52 @@ static const struct stoup_importer dbn = {
 	.has_symbols = 1,
 	.is = dbn_is,
 	.flag = dbn_flag,
+	.option = dbn_option,
 	.usage = dbn_usage,
 	.ingest = dbn_ingest,
+};
+
+/* ---- JSON lines -------------------------------------------------------------------------------- */
+
+/* A row of CSV may begin with a brace, too, in a file that is named so. */
+static int jsonl_is(const uint8_t *bytes, size_t len, const char *path)
+{
+	if (strstr(path, ".jsonl") || strstr(path, ".ndjson"))
+		return STOUP_FORMAT_SURE;
+	if (strstr(path, ".csv") || strstr(path, ".tsv"))
+		return STOUP_FORMAT_NO;
+	return stoup_jsonl_is(bytes, len) ? STOUP_FORMAT_GUESS : STOUP_FORMAT_NO;
+}
+
+static int jsonl_option(struct stoup_ingest_options *options, const char *name, const char *value,
+	struct stoup_error *err)
+{
+	return stoup_jsonl_option(&options->jsonl, name, value, err);
+}
+
+static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input,
+	const struct stoup_ingest_options *options, struct stoup_error *err)
+{
+	struct stoup_jsonl_options jsonl = options->jsonl;
+
+	jsonl.series = options->series;
+	jsonl.csv = &options->csv;
+	jsonl.filter = &options->filter;
+	jsonl.allow_partial = options->allow_partial;
+	return stoup_ingest_jsonl(sink, input, &jsonl, err);
+}
+
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+
+static const struct stoup_importer jsonl = {
+	.name = "jsonl",
+	.what = "JSON lines",
+	.suffixes = jsonl_suffixes,
+	.has_symbols = 1,
+	.is = jsonl_is,
+	.option = jsonl_option,
+	.usage = stoup_jsonl_usage,
+	.ingest = jsonl_ingest,
 };
 
 /* ---- CSV --------------------------------------------------------------------------------------- */
@@ -130,8 +182,8 @@ static const struct stoup_importer csv = {
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-const struct stoup_importer *const stoup_importers[] = {
-	&npy, &dbn, &stoup_importer_bi5, &stoup_importer_itch, &stoup_importer_frames, &csv, NULL};
+const struct stoup_importer *const stoup_importers[] = {&npy, &dbn, &stoup_importer_bi5,
+	&stoup_importer_itch, &stoup_importer_frames, &jsonl, &csv, NULL};
 
 const struct stoup_importer *stoup_importer_named(const char *format)
 {

@@ -21,6 +21,7 @@
 #include "producer/ingest_csv.h"
 #include "producer/ingest_dbn.h"
 #include "producer/ingest_itch.h"
+#include "producer/ingest_jsonl.h"
 #include "producer/input.h"
 #include "producer/sink.h"
 
@@ -46,6 +47,7 @@ struct stoup_ingest_options {
 	struct stoup_frames_options frames;
 	struct stoup_csv_options csv;
 	struct stoup_event64_options event64;
+	struct stoup_jsonl_options jsonl;
 };
 
 struct stoup_importer {

@@ -52,9 +52,7 @@ static int itch_flag(struct stoup_ingest_options *options, const char *name)
 static int itch_option(struct stoup_ingest_options *options, const char *name, const char *value,
 	struct stoup_error *err)
 {
-	if (strcmp(name, "dataset") == 0)
-		options->itch.dataset = value;
-	else if (strcmp(name, "date") == 0)
+	if (strcmp(name, "date") == 0)
 		options->date = value;
 	else if (strcmp(name, "time-zone") == 0) {
 		/* CSV has the same option: it is read here and left to be taken there. */
@@ -72,6 +70,7 @@ static int itch_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	struct stoup_itch_options itch = options->itch;
 
 	itch.series = options->series;
+	itch.dataset = options->dbn.dataset; /* one option for all that name series by datasets */
 	itch.date = options->date;
 	itch.filter = &options->filter;
 	itch.allow_partial = options->allow_partial;
@@ -176,7 +175,7 @@ static int bi5_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 {
 	const struct stoup_bi5_options bi5 = {
 		.series = options->series,
-		.dataset = options->itch.dataset,
+		.dataset = options->dbn.dataset,
 		.symbol = options->symbol,
 		.date = options->date,
 		.hour = options->bi5_hour - 1,

@@ -166,9 +166,9 @@ static int detect(struct stoup_input *input, struct stoup_error *err)
 	const uint8_t *bytes = raw->buf + raw->pos;
 	if (is_skippable(bytes, (size_t)have) && have >= 12 && memcmp(bytes + 8, "DBZ", 3) == 0)
 		return stoup_error_set(err, -EPROTONOSUPPORT,
-			"%s is a DBZ file, Databento's format before DBN, which stoup does not "
-			"read: convert "
-			"it to DBN with Databento's own tools, or download it again",
+			"%s is a DBZ file, Databento's format before DBN, which stoup does not read: "
+			"convert it (dbn old.dbz -o new.dbn, of Databento's dbn-cli), or download it "
+			"again",
 			raw->name);
 	if (lzma_dictionary(bytes, (size_t)have) > UINT32_C(1) << STOUP_INPUT_WINDOW_LOG_CAP)
 		return stoup_error_set(err, -EFBIG,

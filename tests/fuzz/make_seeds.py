@@ -361,3 +361,40 @@ for choice, code in ((2, ">H"), (4, "<H"), (6, ">I"), (8, "<I"), (10, ">Q"), (12
     seed("bi5", f"frames-{choice}", bytes([1 | choice]) + (struct.pack(code, len(body)) + body) * 3)
     first = struct.pack("<I", 10**9) + struct.pack(code, 3) + b"def"
     seed("bi5", f"first-{choice}", bytes([1 | 16 | 128 | choice]) + first * 3)
+
+# ---- documents ----------------------------------------------------------------------------------------
+
+
+def value(kind, payload):
+    tag, out = len(payload) << 3 | kind, b""
+    while tag >= 0x80:
+        out += bytes([tag & 0x7f | 0x80])
+        tag >>= 7
+    return out + bytes([tag]) + payload
+
+
+def text(string):
+    return value(0, string.encode())
+
+
+LEVEL = value(4, text("58710.20") + text("0.014"))
+NUMBERS = [value(2, struct.pack("<i", -1)), value(3, struct.pack("<d", 0.1)), value(7, b"\1" + struct.pack("<q", 2**40)),
+           value(7, b"\2" + struct.pack("<Q", 2**63)), value(7, b"\x030.123456789012345678901")]
+DOCUMENTS = {
+    "trade": value(5, text("e") + text("trade") + text("m") + value(6, b"\0") + text("T") + NUMBERS[2] + text("z") +
+                   value(6, b"")),
+    "book": value(5, text("b") + value(4, LEVEL * 3) + text("a") + value(4, b"")),
+    "numbers": value(4, b"".join(NUMBERS)),
+    "buffer": value(4, value(1, b"\xde\xad") + value(6, b"\1") + value(6, b"\2")),
+    "long": value(5, text("x" * 20) + text("y" * 300)),
+    "liar": b"\x25\x08a\x28xyz",
+}
+for name, data in DOCUMENTS.items():
+    seed("doc", name, b"\0" + data)
+    for i, path in enumerate(("b[1][0]", "z", ".")):
+        seed("doc", f"{name}-path-{i}", b"\2" + bytes([len(path)]) + path.encode() + data)
+for i, json in enumerate(('{"a":[1,-0,1.50,1e5,2147483648,18446744073709551615,0.1000000000000000055],"b":{}}',
+                          '["\\u00e9\\ud83d\\ude00\\n\u00e9", true ,false,null, ""]', '[1e400,5e-324,1e23,9007199254740993.0]',
+                          '{"type":"Buffer","data":[222,173]}', '["\\ud800"]', '[1,]', '{"a" 1}', '"abc',
+                          "[" * 40 + "]" * 40)):
+    seed("doc", f"json-{i}", b"\1" + json.encode())
