@@ -5,6 +5,7 @@ import lzma
 import os
 import struct
 import subprocess
+import time
 
 import lib_itch as i
 import lib_stoup as t
@@ -146,6 +147,10 @@ def test_dirty():
         t.true((error or note) in told, f"{path} {options} {data[:30]!r}: told {told!r}, expected {error or note!r}")
 
 
+def stamp(seconds):
+    return time.strftime("%Y-%m-%dT%H:%M:%S.000000000Z", time.gmtime(seconds))
+
+
 def test_frames():
     messages = [b"", b"x", b"\0" * 300, b"{\"a\":1}"]
     times = [10**9, 10**9, 10**9 + 7, 2 * 10**9]  # seconds
@@ -155,11 +160,13 @@ def test_frames():
         store, told = ingest(data, "--format", "frames", "--series", "a/b", "--frame-length", name,
                              "--frame-time-first", "u32le:s", name="f.bin")
         t.equal((told, series(store)), ("", {"a/b": 4}), f"lengths as {name}")
+        t.equal(text(store, "a/b")[1:], [f"{stamp(s)},{m.hex()}" for s, m in zip(times, messages)], f"messages, {name}")
         inner = [struct.pack(">Q", s * 10**6) + m for s, m in zip(times, messages)]
         data = b"".join(struct.pack(code, len(m)) + m for m in inner)
         store, told = ingest(data, "--format", "frames", "--series", "a/b", "--frame-length", name,
                              "--frame-time", "0:u64be:us", name="f.bin")
         t.equal((told, series(store)), ("", {"a/b": 4}), f"time inside, lengths as {name}")
+        t.equal(text(store, "a/b")[1:], [f"{stamp(s)},{m.hex()}" for s, m in zip(times, inner)], f"time inside, {name}")
     good = b"".join(struct.pack("<I", s) + struct.pack(">I", len(m)) + m for s, m in zip(times, messages))
     first = ["--frame-length", "u32be", "--frame-time-first", "u32le:s"]
     inside = ["--frame-length", "u16be", "--frame-time", "2:u32be:ms"]

@@ -301,6 +301,10 @@ def test_dirty():
 
 # ---- the messages themselves ----------------------------------------------------------------------------------
 
+def raw_of(store, name):
+    return [bytes.fromhex(line.split(",")[1]) for line in text(store, name)[1:]]
+
+
 def test_raw():
     day = i.Day(7, 500, ["AAPL", "MSFT"], MIDNIGHT)
     data = i.framed(day.messages)
@@ -312,7 +316,13 @@ def test_raw():
     have = series(store)
     t.equal(have["NASDAQ.BX/MARKET/itch50"], len(day.messages), "raw messages beside records")
     t.equal(have["NASDAQ.BX/AAPL/itch-mbo"], len(day.mbo["AAPL"]), "records beside raw messages")
-    return store, day
+    t.equal(raw_of(store, "NASDAQ.BX/MARKET/itch50"), day.messages, "messages byte for byte")
+    unknown = i.head("~", 9, day.ns + 5) + b"new"
+    store, told = ingest(data[:-2] + i.framed([unknown]), "--raw-only", "--symbols", "MSFT")
+    t.true("1 messages of unknown types were taken as raw messages only" in told, told)
+    # The market's, those of MSFT (locate 2), and what nobody knows.
+    t.equal(raw_of(store, "NASDAQ.ITCH/MARKET/itch50"),
+            [m for m in day.messages if m[2] in (0, 2)] + [unknown], "raw messages of some stocks")
 
 
 def test_documents():
