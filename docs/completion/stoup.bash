@@ -57,7 +57,8 @@ _stoup_values() {
 		echo mbo trades mbp-1 tbbo mbp-10 bbo-1s bbo-1m ohlcv-1s ohlcv-1m ohlcv-1h ohlcv-1d \
 			ohlcv-eod status imbalance definition-v1 definition-v2 definition statistics-v1 \
 			statistics cmbp-1 tcbbo cbbo-1s cbbo-1m error-v1 error symbol-mapping-v1 \
-			symbol-mapping system-v1 system event64 tick bar '<file>'
+			symbol-mapping system-v1 system event64 tick bar \
+			itch-mbo itch-trade '<file>'
 		;;
 	cat:--format) echo csv jsonl npy npz ;;
 	export:--format) echo csv jsonl dbn npy npz ;;
