@@ -1210,6 +1210,8 @@ STOUP_DETAIL_BUILTIN(stoup_symbol_mapping_msg, "symbol-mapping");
 STOUP_DETAIL_BUILTIN(stoup_system_msg_v1, "system-v1");
 STOUP_DETAIL_BUILTIN(stoup_system_msg, "system");
 STOUP_DETAIL_BUILTIN(stoup_event64, "event64");
+STOUP_DETAIL_BUILTIN(stoup_itch_mbo, "itch-mbo");
+STOUP_DETAIL_BUILTIN(stoup_itch_trade, "itch-trade");
 STOUP_DETAIL_BUILTIN(stoup_tick, "tick");
 STOUP_DETAIL_BUILTIN(stoup_bar, "bar");
 #undef STOUP_DETAIL_BUILTIN

@@ -15,7 +15,9 @@ _stoup_options() {
 		echo --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
+			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency \
+			--date --raw --raw-only --no-raw --symbol --hour --point --frame-length \
+			--frame-time --frame-time-first --help
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --repair --dry-run --help ;;
@@ -46,7 +48,8 @@ _stoup_options() {
 # value that nobody can guess; nothing for an option without a value.
 _stoup_values() {
 	case $1:$2 in
-	ingest:--format) echo auto dbn csv jsonl npy ;;
+	ingest:--format) echo auto dbn csv jsonl npy bi5 itch50 frames ;;
+	ingest:--frame-length) echo u8 u16be u16le u32be u32le u64be u64le ;;
 	ingest:--to) echo event64 ;;
 	ingest:--as) echo document text ;;
 	ingest:--codec | compact:--codec) echo default fast small none lz4 lz4hc zstd ;;
@@ -58,7 +61,8 @@ _stoup_values() {
 		echo mbo trades mbp-1 tbbo mbp-10 bbo-1s bbo-1m ohlcv-1s ohlcv-1m ohlcv-1h ohlcv-1d \
 			ohlcv-eod status imbalance definition-v1 definition-v2 definition statistics-v1 \
 			statistics cmbp-1 tcbbo cbbo-1s cbbo-1m error-v1 error symbol-mapping-v1 \
-			symbol-mapping system-v1 system event64 tick bar '<file>'
+			symbol-mapping system-v1 system event64 tick bar \
+			itch-mbo itch-trade '<file>'
 		;;
 	compact:--overlaps) echo refuse merge dedup ;;
 	cat:--format) echo csv jsonl npy npz ;;
@@ -79,7 +83,8 @@ _stoup_values() {
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
-		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | \
+		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | ingest:--date | ingest:--symbol | \
+		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | \
 		export:--from | export:--to | definition:--at | cat:--from | cat:--to | \
 		cat:--limit | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
