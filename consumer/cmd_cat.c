@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "consumer/stoup.h"
+#include "consumer/tool_messages.h"
 #include "consumer/tool_npy.h"
 #include "consumer/tool_pool.h"
 #include "consumer/tools.h"
@@ -37,6 +38,7 @@ static const char usage[] =
 	"  --limit N        print at most N records\n"
 	"  --format KIND    csv (default), jsonl; npy, npz: a NumPy array of the records, with all\n"
 	"                   fields (redirect it: > a.npy)\n"
+	"                   messages: key and text, or hexadecimal digits where they are no text\n"
 	"  --no-header      CSV without the line of names\n"
 	"  --skip-damaged   go on behind a damaged block: told on stderr, exit status 1\n"
 	"\n"
@@ -247,7 +249,14 @@ static void print_span(const struct cat *cat, const struct stoup_span *span, uin
 	for (uint64_t i = 0; i<span->record_cnt && * left> 0; i++, (*left)--) {
 		uint64_t at = backward ? span->record_cnt - 1 - i : i;
 
-		print_record(cat, span->schema, (const char *)span->base + at * span->stride);
+		if (span->schema->flags & STOUP_SCHEMA_VARIABLE) {
+			struct stoup_message message = stoup_message_at(span, at);
+
+			stoup_tool_message_print(stdout, span->schema, &message, cat->json);
+		} else {
+			print_record(
+				cat, span->schema, (const char *)span->base + at * span->stride);
+		}
 	}
 }
 
@@ -255,6 +264,10 @@ static void print_header(const struct stoup_schema *schema)
 {
 	const char *sep = "";
 
+	if (schema->flags & STOUP_SCHEMA_VARIABLE) {
+		stoup_tool_messages_header(stdout);
+		return;
+	}
 	for (uint32_t i = 0; i < schema->field_cnt; i++) {
 		if (schema->fields[i].flags & STOUP_FIELD_HIDDEN)
 			continue;
@@ -322,9 +335,9 @@ static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 
 	if (stoup_series_find(st, cat->series, &series, err) < 0)
 		return -1;
-	if (series.schema->flags & STOUP_SCHEMA_VARIABLE)
+	if (cat->npy && (series.schema->flags & STOUP_SCHEMA_VARIABLE))
 		return stoup_error_set(err, -ENOTSUP,
-			"%s holds messages of variable length, which this version does not print",
+			"%.150s holds messages of variable length, which are no array: --format csv or jsonl",
 			series.name);
 	if (cat->npy)
 		return stoup_tool_npy(st, &series, &cat->range, cat->limit, cat->npz, stdout, err);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "producer/importer_binary.h"
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
 
@@ -170,7 +171,8 @@ static const struct stoup_importer csv = {
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-const struct stoup_importer *const stoup_importers[] = {&npy, &dbn, &jsonl, &csv, NULL};
+const struct stoup_importer *const stoup_importers[] = {&npy, &dbn, &stoup_importer_bi5,
+	&stoup_importer_itch, &stoup_importer_frames, &jsonl, &csv, NULL};
 
 const struct stoup_importer *stoup_importer_named(const char *format)
 {
@@ -187,7 +189,7 @@ const struct stoup_importer *stoup_importer_named(const char *format)
 int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_options *options,
 	const struct stoup_importer **ret, int *ret_guess, struct stoup_error *err)
 {
-	const uint8_t *bytes;
+	const uint8_t *bytes = NULL; /* at the end of the stream */
 	int64_t n;
 
 	*ret_guess = 0;
