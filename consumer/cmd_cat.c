@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "consumer/stoup.h"
+#include "consumer/tool_docs.h"
 #include "consumer/tool_messages.h"
 #include "consumer/tool_npy.h"
 #include "consumer/tool_pool.h"
@@ -38,7 +39,11 @@ static const char usage[] =
 	"  --limit N        print at most N records\n"
 	"  --format KIND    csv (default), jsonl; npy, npz: a NumPy array of the records, with all\n"
 	"                   fields (redirect it: > a.npy)\n"
-	"                   messages: key and text, or hexadecimal digits where they are no text\n"
+	"                   messages: key and text, or hexadecimal digits where they are no text;\n"
+	"                   lines: NANOSECONDS JSON, as `stoup ingest` reads it\n"
+	"  --where FILTER   documents: those of which it holds, such as\n"
+	"                   'data.e = \"trade\" and (data.p >= 61800 or data.m exists)'\n"
+	"  --path PATH      documents: the value there instead of the whole; may be said again\n"
 	"  --no-header      CSV without the line of names\n"
 	"  --skip-damaged   go on behind a damaged block: told on stderr, exit status 1\n"
 	"\n"
@@ -50,7 +55,9 @@ struct cat {
 	uint64_t limit;
 	int json, header, skip;
 	int npy, npz; /* an array instead; npz: in a zip */
-	char *text;   /* room for one field */
+	int lines;    /* of JSON, with their keys */
+	struct stoup_tool_docs docs;
+	char *text; /* room for one field */
 	size_t text_cap;
 };
 
@@ -61,6 +68,8 @@ static const struct option options[] = {
 	{"limit", required_argument, NULL, 'l'},
 	{"format", required_argument, NULL, 'o'},
 	{"no-header", no_argument, NULL, 'n'},
+	{"where", required_argument, NULL, 'w'},
+	{"path", required_argument, NULL, 'p'},
 	{"skip-damaged", no_argument, NULL, 's'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -102,10 +111,22 @@ static int format_option(const char *text, struct cat *cat)
 	cat->json = strcmp(text, "jsonl") == 0;
 	cat->npz = strcmp(text, "npz") == 0;
 	cat->npy = cat->npz || strcmp(text, "npy") == 0;
-	if (cat->json || cat->npy || strcmp(text, "csv") == 0)
+	cat->lines = strcmp(text, "lines") == 0;
+	if (cat->json || cat->npy || cat->lines || strcmp(text, "csv") == 0)
 		return 0;
-	fprintf(stderr, "stoup cat: --format %s: csv, jsonl, npy or npz\n", text);
+	fprintf(stderr, "stoup cat: --format %s: csv, jsonl, lines, npy or npz\n", text);
 	return -EINVAL;
+}
+
+static int docs_option(struct cat *cat, int where, const char *text)
+{
+	struct stoup_error err = {0};
+	int rc = where ? stoup_tool_docs_where(&cat->docs, text, &err)
+	               : stoup_tool_docs_path(&cat->docs, text, &err);
+
+	if (rc < 0)
+		fprintf(stderr, "stoup cat: --%s: %s\n", where ? "where" : "path", err.text);
+	return rc;
 }
 
 static int set_option(struct cat *cat, int which)
@@ -122,6 +143,9 @@ static int set_option(struct cat *cat, int which)
 		return limit_option(optarg, &cat->limit);
 	case 'o':
 		return format_option(optarg, cat);
+	case 'w':
+	case 'p':
+		return docs_option(cat, which == 'w', optarg);
 	case 'n':
 		cat->header = 0;
 		return 0;
@@ -171,6 +195,11 @@ static int parse(int argc, char **argv, struct cat *cat)
 			cat->skip
 				? "stoup cat: an array has no gaps: --skip-damaged is for csv and jsonl\n"
 				: "stoup cat: an array is no text: redirect it (> a.npy)\n");
+		return -EINVAL;
+	}
+	if (cat->lines && cat->docs.path_cnt > 0) {
+		fprintf(stderr,
+			"stoup cat: --path is for csv and jsonl: lines are whole messages\n");
 		return -EINVAL;
 	}
 	cat->pool = argv[optind];
@@ -241,29 +270,57 @@ static void print_record(
 	fputs(cat->json ? "}\n" : "\n", stdout);
 }
 
-/* At most *left records, which count down. */
-static void print_span(const struct cat *cat, const struct stoup_span *span, uint64_t *left)
+/* 1: printed; 0: left out by --where; or -ENOMEM. */
+static int print_message(
+	struct cat *cat, const struct stoup_schema *schema, const struct stoup_message *message)
+{
+	if (strcmp(schema->name, "bipf") == 0)
+		return stoup_tool_docs_print(&cat->docs, stdout, message,
+			cat->lines  ? STOUP_TOOL_LINES
+			: cat->json ? STOUP_TOOL_JSONL
+				    : STOUP_TOOL_CSV);
+	if (cat->lines) {
+		printf("%" PRId64 " ", message->key);
+		fwrite(message->bytes, 1, message->len, stdout);
+		putchar('\n');
+		return 1;
+	}
+	stoup_tool_message_print(stdout, schema, message, cat->json);
+	return 1;
+}
+
+/* At most *left records, which count down. 0 or -ENOMEM. */
+static int print_span(struct cat *cat, const struct stoup_span *span, uint64_t *left)
 {
 	int backward = (cat->range.flags & STOUP_BACKWARD) != 0;
 
-	for (uint64_t i = 0; i<span->record_cnt && * left> 0; i++, (*left)--) {
+	for (uint64_t i = 0; i<span->record_cnt && * left> 0; i++) {
+		int rc = 1;
 		uint64_t at = backward ? span->record_cnt - 1 - i : i;
 
 		if (span->schema->flags & STOUP_SCHEMA_VARIABLE) {
 			struct stoup_message message = stoup_message_at(span, at);
 
-			stoup_tool_message_print(stdout, span->schema, &message, cat->json);
+			rc = print_message(cat, span->schema, &message);
+			if (rc < 0)
+				return rc;
 		} else {
 			print_record(
 				cat, span->schema, (const char *)span->base + at * span->stride);
 		}
+		*left -= (uint64_t)rc;
 	}
+	return 0;
 }
 
-static void print_header(const struct stoup_schema *schema)
+static void print_header(const struct cat *cat, const struct stoup_schema *schema)
 {
 	const char *sep = "";
 
+	if (strcmp(schema->name, "bipf") == 0) {
+		stoup_tool_docs_header(&cat->docs, stdout);
+		return;
+	}
 	if (schema->flags & STOUP_SCHEMA_VARIABLE) {
 		stoup_tool_messages_header(stdout);
 		return;
@@ -301,7 +358,7 @@ static int step_over(const struct cat *cat, struct stoup_cursor *cur, int rc)
 	return 1;
 }
 
-static int print_all(const struct cat *cat, struct stoup_cursor *cur)
+static int print_all(struct cat *cat, struct stoup_cursor *cur)
 {
 	uint64_t left = cat->limit;
 	struct stoup_span span;
@@ -314,7 +371,10 @@ static int print_all(const struct cat *cat, struct stoup_cursor *cur)
 				break;
 			continue;
 		}
-		print_span(cat, &span, &left);
+		if (print_span(cat, &span, &left) < 0) {
+			fprintf(stderr, "stoup cat: no memory to print a message\n");
+			return 1;
+		}
 		if (ferror(stdout))
 			break;
 	}
@@ -335,6 +395,15 @@ static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 
 	if (stoup_series_find(st, cat->series, &series, err) < 0)
 		return -1;
+	if ((cat->docs.filter || cat->docs.path_cnt) && strcmp(series.schema->name, "bipf") != 0)
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s has no documents that --where and --path could look into: its schema is %s",
+			series.name, series.schema->name);
+	if (cat->lines && strcmp(series.schema->name, "bipf") != 0 &&
+		strcmp(series.schema->name, "json") != 0)
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s holds no JSON that --format lines could print: its schema is %s",
+			series.name, series.schema->name);
 	if (cat->npy && (series.schema->flags & STOUP_SCHEMA_VARIABLE))
 		return stoup_error_set(err, -ENOTSUP,
 			"%.150s holds messages of variable length, which are no array: --format csv or jsonl",
@@ -344,11 +413,15 @@ static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 	if (make_room(cat, series.schema) < 0 ||
 		stoup_scan(st, &series, &cat->range, &cur, err) < 0)
 		return -1;
-	if (cat->header && !cat->json)
-		print_header(series.schema);
+	if (cat->header && !cat->json && !cat->lines)
+		print_header(cat, series.schema);
 	status = print_all(cat, cur);
 	stoup_cursor_close(cur);
-	return status;
+	if (cat->docs.broken_cnt == 0)
+		return status;
+	fprintf(stderr, "stoup cat: %" PRIu64 " messages are no documents and were left out\n",
+		cat->docs.broken_cnt);
+	return 1;
 }
 
 /* A name without a slash is a pool's; where there is none and a directory is called so, it is a store. */
@@ -380,10 +453,13 @@ int stoup_cmd_cat(int argc, char **argv)
 
 	if (rc < 0)
 		fputs("See `stoup help cat`.\n", stderr);
-	if (rc)
+	if (rc) {
+		stoup_tool_docs_fini(&cat.docs);
 		return rc < 0 ? 2 : 0;
+	}
 	if (attach(cat.pool, &st, &err) < 0) {
 		fprintf(stderr, "stoup cat: %s\n", err.text);
+		stoup_tool_docs_fini(&cat.docs);
 		return 1;
 	}
 	setvbuf(stdout, NULL, _IOFBF, OUT_LEN);
@@ -391,6 +467,7 @@ int stoup_cmd_cat(int argc, char **argv)
 	if (rc < 0)
 		fprintf(stderr, "stoup cat: %s\n", err.text);
 	stoup_detach(st);
+	stoup_tool_docs_fini(&cat.docs);
 	free(cat.text);
 	return rc != 0;
 }
