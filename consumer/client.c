@@ -76,6 +76,7 @@ size_t stoup_struct_len(const char *name)
 		{"stoup_field", sizeof(struct stoup_field)},
 		{"stoup_fork", sizeof(struct stoup_fork)},
 		{"stoup_held", sizeof(struct stoup_held)},
+		{"stoup_instrument", sizeof(struct stoup_instrument)},
 		{"stoup_lease", sizeof(struct stoup_lease)},
 		{"stoup_message", sizeof(struct stoup_message)},
 		{"stoup_message_head", sizeof(struct stoup_message_head)},

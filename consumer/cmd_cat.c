@@ -9,21 +9,16 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include "consumer/stoup.h"
+#include "consumer/tool_args.h"
 #include "consumer/tool_docs.h"
-#include "consumer/tool_messages.h"
 #include "consumer/tool_npy.h"
-#include "consumer/tool_pool.h"
+#include "consumer/tool_text.h"
 #include "consumer/tools.h"
-#include "shm/format.h"
-#include "shm/json.h"
-#include "shm/timestamp.h"
 
 #define OUT_LEN (1u << 18) /* bytes that stdout collects before a write */
 
@@ -54,11 +49,10 @@ struct cat {
 	struct stoup_range range;
 	uint64_t limit;
 	int json, header, skip;
-	int npy, npz; /* an array instead; npz: in a zip */
-	int lines;    /* of JSON, with their keys */
-	struct stoup_tool_docs docs;
-	char *text; /* room for one field */
-	size_t text_cap;
+	int npy, npz;                /* an array instead; npz: in a zip */
+	int lines;                   /* of JSON, with their keys */
+	struct stoup_tool_docs docs; /* what was said; then the text's */
+	struct stoup_text text;
 };
 
 static const struct option options[] = {
@@ -76,23 +70,6 @@ static const struct option options[] = {
 };
 
 /* ---- options ---------------------------------------------------------------------------------- */
-
-static int time_option(const char *text, int64_t *ret)
-{
-	struct stoup_timestamp_format format = {.kind = STOUP_TIMESTAMP_AUTO};
-	const char *why = "";
-	int rc = stoup_timestamp_parse(&format, text, strlen(text), ret, &why);
-
-	if (rc == 0 && *ret > 0)
-		return 0;
-	if (rc == 0)
-		why = "keys are later than 1970-01-01T00:00:00Z";
-	fprintf(stderr,
-		"stoup cat: '%s' is no time (%s); examples: 2024-06-03T14:30:00Z, "
-		"1717425000000000000\n",
-		text, why);
-	return -EINVAL;
-}
 
 static int limit_option(const char *text, uint64_t *ret)
 {
@@ -133,9 +110,9 @@ static int set_option(struct cat *cat, int which)
 {
 	switch (which) {
 	case 'f':
-		return time_option(optarg, &cat->range.from_ns);
+		return stoup_tool_time("stoup cat", optarg, &cat->range.from_ns);
 	case 't':
-		return time_option(optarg, &cat->range.to_ns);
+		return stoup_tool_time("stoup cat", optarg, &cat->range.to_ns);
 	case 'b':
 		cat->range.flags |= STOUP_BACKWARD;
 		return 0;
@@ -155,18 +132,6 @@ static int set_option(struct cat *cat, int which)
 	default:
 		return -EINVAL;
 	}
-}
-
-static int range_valid(const struct stoup_range *range)
-{
-	char from[STOUP_FORMAT_CAP], to[STOUP_FORMAT_CAP];
-
-	if (range->from_ns == 0 || range->to_ns == 0 || range->from_ns <= range->to_ns)
-		return 0;
-	stoup_format_time(range->from_ns, from);
-	stoup_format_time(range->to_ns, to);
-	fprintf(stderr, "stoup cat: --from %s is later than --to %s\n", from, to);
-	return -EINVAL;
 }
 
 static int parse(int argc, char **argv, struct cat *cat)
@@ -204,90 +169,10 @@ static int parse(int argc, char **argv, struct cat *cat)
 	}
 	cat->pool = argv[optind];
 	cat->series = argv[optind + 1];
-	return range_valid(&cat->range);
+	return stoup_tool_range_valid("stoup cat", &cat->range);
 }
 
 /* ---- printing --------------------------------------------------------------------------------- */
-
-static int is_text(const struct stoup_field *field)
-{
-	return field->type == STOUP_TYPE_CHAR || field->type == STOUP_TYPE_BYTES ||
-	       (field->flags & STOUP_FIELD_TIME);
-}
-
-/* RFC 4180: quoted where the text holds a delimiter, a quote or a line end. */
-static void csv_text(const char *text)
-{
-	if (!strpbrk(text, ",\"\r\n")) {
-		fputs(text, stdout);
-		return;
-	}
-	putchar('"');
-	for (; *text; text++) {
-		if (*text == '"')
-			putchar('"');
-		putchar(*text);
-	}
-	putchar('"');
-}
-
-static void print_field(const struct cat *cat, const struct stoup_field *field, const char *record)
-{
-	if (cat->json && stoup_field_is_null(field, record)) {
-		fputs("null", stdout);
-		return;
-	}
-	stoup_format_field(field, record, cat->text, cat->text_cap);
-	if (!cat->json)
-		csv_text(cat->text);
-	else if (is_text(field) ||
-		 strpbrk(cat->text, "ni")) /* nan and inf are no numbers of JSON */
-		stoup_json_string(stdout, cat->text);
-	else
-		fputs(cat->text, stdout);
-}
-
-static void print_record(
-	const struct cat *cat, const struct stoup_schema *schema, const char *record)
-{
-	const char *sep = "";
-
-	if (cat->json)
-		putchar('{');
-	for (uint32_t i = 0; i < schema->field_cnt; i++) {
-		const struct stoup_field *field = &schema->fields[i];
-
-		if (field->flags & STOUP_FIELD_HIDDEN)
-			continue;
-		fputs(sep, stdout);
-		if (cat->json) {
-			stoup_json_string(stdout, field->name);
-			putchar(':');
-		}
-		print_field(cat, field, record);
-		sep = ",";
-	}
-	fputs(cat->json ? "}\n" : "\n", stdout);
-}
-
-/* 1: printed; 0: left out by --where; or -ENOMEM. */
-static int print_message(
-	struct cat *cat, const struct stoup_schema *schema, const struct stoup_message *message)
-{
-	if (strcmp(schema->name, "bipf") == 0)
-		return stoup_tool_docs_print(&cat->docs, stdout, message,
-			cat->lines  ? STOUP_TOOL_LINES
-			: cat->json ? STOUP_TOOL_JSONL
-				    : STOUP_TOOL_CSV);
-	if (cat->lines) {
-		printf("%" PRId64 " ", message->key);
-		fwrite(message->bytes, 1, message->len, stdout);
-		putchar('\n');
-		return 1;
-	}
-	stoup_tool_message_print(stdout, schema, message, cat->json);
-	return 1;
-}
 
 /* At most *left records, which count down. 0 or -ENOMEM. */
 static int print_span(struct cat *cat, const struct stoup_span *span, uint64_t *left)
@@ -295,53 +180,14 @@ static int print_span(struct cat *cat, const struct stoup_span *span, uint64_t *
 	int backward = (cat->range.flags & STOUP_BACKWARD) != 0;
 
 	for (uint64_t i = 0; i<span->record_cnt && * left> 0; i++) {
-		int rc = 1;
 		uint64_t at = backward ? span->record_cnt - 1 - i : i;
+		int rc = stoup_text_span(&cat->text, span, at);
 
-		if (span->schema->flags & STOUP_SCHEMA_VARIABLE) {
-			struct stoup_message message = stoup_message_at(span, at);
-
-			rc = print_message(cat, span->schema, &message);
-			if (rc < 0)
-				return rc;
-		} else {
-			print_record(
-				cat, span->schema, (const char *)span->base + at * span->stride);
-		}
+		if (rc < 0)
+			return rc;
 		*left -= (uint64_t)rc;
 	}
 	return 0;
-}
-
-static void print_header(const struct cat *cat, const struct stoup_schema *schema)
-{
-	const char *sep = "";
-
-	if (strcmp(schema->name, "bipf") == 0) {
-		stoup_tool_docs_header(&cat->docs, stdout);
-		return;
-	}
-	if (schema->flags & STOUP_SCHEMA_VARIABLE) {
-		stoup_tool_messages_header(stdout);
-		return;
-	}
-	for (uint32_t i = 0; i < schema->field_cnt; i++) {
-		if (schema->fields[i].flags & STOUP_FIELD_HIDDEN)
-			continue;
-		printf("%s%s", sep, schema->fields[i].name);
-		sep = ",";
-	}
-	putchar('\n');
-}
-
-static int make_room(struct cat *cat, const struct stoup_schema *schema)
-{
-	cat->text_cap = STOUP_FORMAT_CAP;
-	for (uint32_t i = 0; i < schema->field_cnt; i++)
-		if (cat->text_cap < 4 * (size_t)schema->fields[i].cnt + 1)
-			cat->text_cap = 4 * (size_t)schema->fields[i].cnt + 1;
-	cat->text = malloc(cat->text_cap);
-	return cat->text ? 0 : -ENOMEM;
 }
 
 /* ---- the scan --------------------------------------------------------------------------------- */
@@ -387,6 +233,27 @@ static int print_all(struct cat *cat, struct stoup_cursor *cur)
 	return status;
 }
 
+/* Can what was asked for be had of this series? */
+static int series_check(
+	const struct cat *cat, const struct stoup_series *series, struct stoup_error *err)
+{
+	int are_docs = stoup_tool_docs_are(series->schema);
+
+	if ((cat->docs.filter || cat->docs.path_cnt) && !are_docs)
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s has no documents that --where and --path could look into: its schema is %s",
+			series->name, series->schema->name);
+	if (cat->lines && !are_docs && strcmp(series->schema->name, "json") != 0)
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s holds no JSON that --format lines could print: its schema is %s",
+			series->name, series->schema->name);
+	if (cat->npy && (series->schema->flags & STOUP_SCHEMA_VARIABLE))
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s holds messages of variable length, which are no array: --format csv or jsonl",
+			series->name);
+	return 0;
+}
+
 static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 {
 	struct stoup_series series;
@@ -395,53 +262,28 @@ static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 
 	if (stoup_series_find(st, cat->series, &series, err) < 0)
 		return -1;
-	if ((cat->docs.filter || cat->docs.path_cnt) && strcmp(series.schema->name, "bipf") != 0)
-		return stoup_error_set(err, -ENOTSUP,
-			"%.150s has no documents that --where and --path could look into: its schema is %s",
-			series.name, series.schema->name);
-	if (cat->lines && strcmp(series.schema->name, "bipf") != 0 &&
-		strcmp(series.schema->name, "json") != 0)
-		return stoup_error_set(err, -ENOTSUP,
-			"%.150s holds no JSON that --format lines could print: its schema is %s",
-			series.name, series.schema->name);
-	if (cat->npy && (series.schema->flags & STOUP_SCHEMA_VARIABLE))
-		return stoup_error_set(err, -ENOTSUP,
-			"%.150s holds messages of variable length, which are no array: --format csv or jsonl",
-			series.name);
+	if (series_check(cat, &series, err) < 0)
+		return -1;
 	if (cat->npy)
-		return stoup_tool_npy(st, &series, &cat->range, cat->limit, cat->npz, stdout, err);
-	if (make_room(cat, series.schema) < 0 ||
+		return stoup_tool_npy(st, &series, &cat->range, cat->limit, cat->npz, stdout, err) <
+		                       0
+		               ? -1
+		               : 0;
+	if (stoup_text_init(&cat->text, stdout, cat->json, series.schema) < 0 ||
 		stoup_scan(st, &series, &cat->range, &cur, err) < 0)
 		return -1;
-	if (cat->header && !cat->json && !cat->lines)
-		print_header(cat, series.schema);
+	cat->text.lines = cat->lines;
+	cat->text.docs = cat->docs;
+	cat->docs = (struct stoup_tool_docs){0};
+	if (cat->header)
+		stoup_text_header(&cat->text);
 	status = print_all(cat, cur);
 	stoup_cursor_close(cur);
-	if (cat->docs.broken_cnt == 0)
+	if (cat->text.docs.broken_cnt == 0)
 		return status;
 	fprintf(stderr, "stoup cat: %" PRIu64 " messages are no documents and were left out\n",
-		cat->docs.broken_cnt);
+		cat->text.docs.broken_cnt);
 	return 1;
-}
-
-/* A name without a slash is a pool's; where there is none and a directory is called so, it is a store. */
-static int attach(const char *pool, struct stoup **ret, struct stoup_error *err)
-{
-	char path[PATH_MAX], beside[PATH_MAX];
-	struct stoup_options opt;
-	struct stat st;
-	int rc;
-
-	stoup_options_init(&opt);
-	/* The daemon that was built or installed with this program, unless the user says another. */
-	if (!getenv("STOUPD") && stoup_daemon_beside(beside, sizeof(beside)))
-		opt.daemon = beside;
-	rc = stoup_attach(pool, &opt, ret, err);
-
-	if (rc != -ENOENT || strchr(pool, '/') || stat(pool, &st) < 0 || !S_ISDIR(st.st_mode))
-		return rc;
-	snprintf(path, sizeof(path), "./%s/", pool);
-	return stoup_attach(path, &opt, ret, err);
 }
 
 int stoup_cmd_cat(int argc, char **argv)
@@ -457,7 +299,7 @@ int stoup_cmd_cat(int argc, char **argv)
 		stoup_tool_docs_fini(&cat.docs);
 		return rc < 0 ? 2 : 0;
 	}
-	if (attach(cat.pool, &st, &err) < 0) {
+	if (stoup_tool_attach(cat.pool, 0, &st, &err) < 0) {
 		fprintf(stderr, "stoup cat: %s\n", err.text);
 		stoup_tool_docs_fini(&cat.docs);
 		return 1;
@@ -467,7 +309,7 @@ int stoup_cmd_cat(int argc, char **argv)
 	if (rc < 0)
 		fprintf(stderr, "stoup cat: %s\n", err.text);
 	stoup_detach(st);
+	stoup_text_fini(&cat.text);
 	stoup_tool_docs_fini(&cat.docs);
-	free(cat.text);
 	return rc != 0;
 }

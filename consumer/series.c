@@ -353,7 +353,7 @@ int stoup_series_find(
 		stoup_error_set(err, rc,
 			"'%.100s' stands for several layouts: pick one by stoup_series_at", name);
 	else if (rc == 0)
-		rc = explain_missing(snap, name, err);
+		rc = err ? explain_missing(snap, name, err) : -ENOENT; /* near names cost a walk */
 	else if ((rc = series_fill(snap, place, ret)) < 0)
 		stoup_error_set(err, rc, "no memory for the parts of '%.100s'", name);
 	put(snap);

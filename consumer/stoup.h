@@ -380,6 +380,60 @@ STOUP_API int stoup_array(struct stoup *st, const struct stoup_series *series,
 /* Give it back, from any thread. 0; as stoup_release. An array without records holds nothing. */
 STOUP_API int stoup_array_release(struct stoup_array *array);
 
+/* What was known of an instrument at a time: its tick, expiry, multiplier... of the definition records of DBN 1, 2
+ * and 3 alike. Values are those of the record, undefined ones (named below) included; a field that the record's
+ * version has not is undefined. */
+struct stoup_instrument {
+	size_t struct_len; /* in: sizeof(struct stoup_instrument) */
+	int64_t key;       /* of the definition: ts_recv, from when on it was known */
+	uint64_t ts_event;
+	uint64_t expiration, activation;    /* undefined: UINT64_MAX */
+	int64_t min_price_increment;        /* the tick; prices are of 1e-9, undefined: INT64_MAX */
+	int64_t min_price_increment_amount; /* its value in currency */
+	int64_t display_factor;             /* of 1e-9: shown price = price * factor */
+	int64_t unit_of_measure_qty;        /* of 1e-9: the contract's size */
+	int64_t strike_price, price_ratio;
+	int64_t high_limit_price, low_limit_price, max_price_variation;
+	int64_t trading_reference_price; /* DBN 1 and 2; else undefined */
+	uint64_t raw_instrument_id;      /* of the venue */
+	uint32_t instrument_id;          /* of the records, on that day */
+	uint32_t underlying_id;
+	int32_t contract_multiplier, original_contract_size; /* undefined: INT32_MAX */
+	int32_t market_depth, market_depth_implied;
+	int32_t min_lot_size, min_lot_size_block, min_lot_size_round_lot;
+	uint32_t min_trade_vol, max_trade_vol; /* undefined: UINT32_MAX */
+	uint32_t market_segment_id;
+	int32_t inst_attrib_value;
+	uint16_t publisher_id, channel_id;
+	uint16_t maturity_year; /* undefined: UINT16_MAX */
+	uint16_t leg_count,
+		leg_index; /* DBN 3: of spreads, of which the last leg is found; else 0 */
+	uint8_t maturity_month, maturity_day, maturity_week; /* undefined: UINT8_MAX */
+	uint8_t main_fraction, sub_fraction, price_display_format;
+	uint8_t version;       /* of DBN: 1 to 3 */
+	char instrument_class; /* K stock, F future, C call, P put, S and T their spreads, B, X */
+	char security_update_action; /* A add, M modify, D delete */
+	char match_algorithm;
+	char user_defined_instrument; /* Y, N */
+	int8_t contract_multiplier_unit;
+	char raw_symbol[72]; /* texts end with a NUL */
+	char underlying[24];
+	char group[24];
+	char asset[16];
+	char exchange[8];
+	char currency[8], settl_currency[8], strike_price_currency[8];
+	char security_type[8], secsubtype[8], cfi[8];
+	char unit_of_measure[32];
+};
+
+/* The last definition at or before `key_ns` (INT64_MAX: the last of all) of `symbol`, "DATASET/SYMBOL" as in names of
+ * series: of its series definition, definition-v2 and definition-v1, with or without ts_out, whichever is the latest.
+ * Never one that came later than `key_ns`. Look up once, not for each record: it scans. *ret is filled as far as
+ * ret->struct_len goes. 0; -ENOENT: the symbol has no definitions; -ENODATA: it has, all later than key_ns; -EINVAL;
+ * or what stoup_scan and stoup_next return. May block as they do. Thread-safe. */
+STOUP_API int stoup_definition_at(struct stoup *st, const char *symbol, int64_t key_ns,
+	struct stoup_instrument *ret, struct stoup_error *err);
+
 /* Fork with leases. A child of fork() shares the mapping of the data but holds nothing: the daemon does
  * not know it, and what its parent releases is reused under its eyes. With these three calls it inherits
  * the leases as well:

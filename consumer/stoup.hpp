@@ -823,6 +823,21 @@ struct stoup {
 			return array<T>(home_, made);
 		}
 
+		/* What was known of DATASET/SYMBOL at a time (nothing: of all times the last): see
+		 * stoup_definition_at. */
+		expected<::stoup_instrument> try_definition_at(
+			zstring symbol, std::optional<time> at = std::nullopt) const noexcept
+		{
+			::stoup_instrument found{};
+			::stoup_error err;
+
+			found.struct_len = sizeof(found);
+			if (::stoup_definition_at(get(), symbol.at,
+				    at ? at->time_since_epoch().count() : INT64_MAX, &found, &err) < 0)
+				return error(err);
+			return found;
+		}
+
 		/* Take the newest snapshot: was there news? */
 		expected<bool> try_refresh() noexcept
 		{
@@ -900,6 +915,10 @@ struct stoup {
 		template <class T> array<T> array_of(const series<T> &from, const range &part = whole()) const
 		{
 			return try_array_of(from, part).value();
+		}
+		::stoup_instrument definition_at(zstring symbol, std::optional<time> at = std::nullopt) const
+		{
+			return try_definition_at(symbol, at).value();
 		}
 		bool refresh() { return try_refresh().value(); }
 		void health() const { try_health().value(); }

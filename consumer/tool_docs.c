@@ -9,6 +9,11 @@
 #include "shm/format.h"
 #include "shm/json.h"
 
+int stoup_tool_docs_are(const struct stoup_schema *schema)
+{
+	return (schema->flags & STOUP_SCHEMA_VARIABLE) && strcmp(schema->name, "bipf") == 0;
+}
+
 int stoup_tool_docs_where(struct stoup_tool_docs *docs, const char *text, struct stoup_error *err)
 {
 	if (docs->filter)
@@ -35,6 +40,7 @@ void stoup_tool_docs_fini(struct stoup_tool_docs *docs)
 	for (uint32_t i = 0; i < docs->path_cnt; i++)
 		stoup_doc_path_destroy(docs->paths[i]);
 	free(docs->json);
+	*docs = (struct stoup_tool_docs){0};
 }
 
 /* ---- texts --------------------------------------------------------------------------------------------- */

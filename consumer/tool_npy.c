@@ -331,7 +331,7 @@ static int write_file(struct stoup *st, const struct stoup_series *series,
 	return 0;
 }
 
-int stoup_tool_npy(struct stoup *st, const struct stoup_series *series,
+int64_t stoup_tool_npy(struct stoup *st, const struct stoup_series *series,
 	const struct stoup_range *range, uint64_t limit, int npz, FILE *out,
 	struct stoup_error *err)
 {
@@ -362,5 +362,5 @@ int stoup_tool_npy(struct stoup *st, const struct stoup_series *series,
 	if (rc == 0)
 		rc = write_file(st, series, range, head, (size_t)head_len, crc, npz, &write, err);
 	free(head);
-	return rc;
+	return rc < 0 ? rc : (int64_t)count.record_cnt;
 }

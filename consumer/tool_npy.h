@@ -33,9 +33,9 @@ int64_t stoup_npy_head(const struct stoup_schema *schema, uint64_t record_cnt, c
 /* CRC-32 of zip, going on from `crc` (0 at first). */
 uint32_t stoup_npz_crc(uint32_t crc, const void *bytes, size_t len);
 
-/* Write at most `limit` records of the range to `out`. 0, or a negative errno with text; what was written
- * until then is no file. */
-int stoup_tool_npy(struct stoup *st, const struct stoup_series *series,
+/* Write at most `limit` records of the range to `out`. How many they are, or a negative errno with text; what
+ * was written until then is no file. */
+int64_t stoup_tool_npy(struct stoup *st, const struct stoup_series *series,
 	const struct stoup_range *range, uint64_t limit, int npz, FILE *out,
 	struct stoup_error *err);
 

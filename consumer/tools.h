@@ -8,12 +8,15 @@
 #ifndef STOUP_CONSUMER_TOOLS_H
 #define STOUP_CONSUMER_TOOLS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
-int stoup_cmd_stat(int argc, char **argv);    /* the control object in words or JSON */
-int stoup_cmd_cat(int argc, char **argv);     /* records of a series as CSV or JSON lines */
-int stoup_cmd_holders(int argc, char **argv); /* who holds leases, since when */
-int stoup_cmd_bench(int argc, char **argv);   /* scan rates, latencies, memory of a store or pool */
+int stoup_cmd_stat(int argc, char **argv);       /* the control object in words or JSON */
+int stoup_cmd_cat(int argc, char **argv);        /* records of a series as CSV or JSON lines */
+int stoup_cmd_holders(int argc, char **argv);    /* who holds leases, since when */
+int stoup_cmd_definition(int argc, char **argv); /* what was known of an instrument at a time */
+int stoup_cmd_export(int argc, char **argv);     /* series as files of other programs */
+int stoup_cmd_bench(int argc, char **argv); /* scan rates, latencies, memory of a store or pool */
 
 /* Of the producer, which alone knows codecs; `stoup bench` calls it (the same prototype stands in
  * producer/cmd.h). Read and decode the blocks of a series of a store, as a program without stoup would, up to
@@ -27,5 +30,14 @@ int stoup_size_parse(const char *text, uint64_t *ret_len);
 
 /* Likewise: the decoded length of all that a store holds. 0, or a negative errno with text. */
 int stoup_store_decoded_len(const char *store_path, uint64_t *ret_len, struct stoup_error *err);
+
+/* Likewise: a zstd stream, level 3 with checksum. What it makes of the bytes written goes to `put`, whose
+ * negative errnos it returns; `end` writes what is left. -ENOMEM. */
+struct stoup_pack;
+int stoup_pack_create(int (*put)(void *arg, const void *bytes, size_t len), void *arg,
+	struct stoup_pack **ret, struct stoup_error *err);
+int stoup_pack_write(struct stoup_pack *pack, const void *bytes, size_t len);
+int stoup_pack_end(struct stoup_pack *pack);
+void stoup_pack_destroy(struct stoup_pack *pack);
 
 #endif

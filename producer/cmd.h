@@ -36,6 +36,8 @@ int stoup_cmd_info(int argc, char **argv);
 int stoup_cmd_stat(int argc, char **argv);
 int stoup_cmd_cat(int argc, char **argv);
 int stoup_cmd_holders(int argc, char **argv);
+int stoup_cmd_definition(int argc, char **argv);
+int stoup_cmd_export(int argc, char **argv);
 int stoup_cmd_bench(int argc, char **argv);
 
 /* For stoup_cmd_bench (consumer/tools.h says what it does). */
@@ -43,6 +45,14 @@ struct stoup_error;
 int stoup_private_decode(const char *store_path, const char *series, uint64_t limit,
 	uint64_t *ret_len, uint64_t *ret_ns, struct stoup_error *err);
 int stoup_store_decoded_len(const char *store_path, uint64_t *ret_len, struct stoup_error *err);
+
+/* For stoup_cmd_export (likewise). */
+struct stoup_pack;
+int stoup_pack_create(int (*put)(void *arg, const void *bytes, size_t len), void *arg,
+	struct stoup_pack **ret, struct stoup_error *err);
+int stoup_pack_write(struct stoup_pack *pack, const void *bytes, size_t len);
+int stoup_pack_end(struct stoup_pack *pack);
+void stoup_pack_destroy(struct stoup_pack *pack);
 
 /* First thing in each main: descriptors 0 to 2 that are closed are opened on /dev/null, so that no file or
  * socket takes their numbers and is written to by mistake; a file size limit is an error, not a signal. */

@@ -25,18 +25,9 @@ static int refuse_start(const uint8_t *bytes, size_t len, struct stoup_error *er
 	if (len >= 3 && memcmp(bytes, "DBZ", 3) == 0)
 		return stoup_error_set(err, -EPROTONOSUPPORT,
 			"DBZ, Databento's format before DBN, which stoup does not read: convert it "
-			"to DBN with "
-			"Databento's own tools, or download it again");
-	/* A record of at least 4 words of a type that exists looks like a fragment. */
-	if (len >= 2 && bytes[0] >= 4 && stoup_dbn_schema(bytes[1], 1, STOUP_DBN_SCHEMA_MIXED))
-		return stoup_error_set(err, -EBADMSG,
-			"begins with what looks like a record, not with \"DBN\": a fragment, "
-			"without the "
-			"metadata that name version, dataset and symbols; give the whole file");
+			"(dbn old.dbz -o new.dbn, of Databento's dbn-cli), or download it again");
 	return stoup_error_set(err, -EBADMSG,
-		"no DBN file: it does not begin with \"DBN\" (a fragment without metadata can not "
-		"be "
-		"imported)");
+		"no DBN: it begins neither with \"DBN\" nor with a record of a known type and length");
 }
 
 int stoup_dbn_prelude(
@@ -198,6 +189,36 @@ const struct stoup_schema *stoup_dbn_schema(uint8_t rtype, uint8_t version, uint
 {
 	const char *name = name_of(rtype, version, file_schema);
 	return name ? stoup_schema_by_name(name) : NULL;
+}
+
+int stoup_dbn_shape(uint8_t rtype, uint32_t len, struct stoup_dbn_shape *ret)
+{
+	struct stoup_dbn_shape shape = {0};
+	bool is_known = false;
+	for (uint8_t version = 1; version <= STOUP_DBN_VERSION_MAX; version++) {
+		const struct stoup_schema *schema =
+			stoup_dbn_schema(rtype, version, STOUP_DBN_SCHEMA_MIXED);
+		if (!schema)
+			continue;
+		is_known = true;
+		if (len != schema->stride && len != schema->stride + TS_OUT_LEN)
+			continue;
+		shape.schema = schema;
+		shape.versions |= 1u << version;
+		shape.has_ts_out = len != schema->stride;
+	}
+	if (!is_known)
+		return 0;
+	if (!shape.schema)
+		return -EBADMSG;
+	*ret = shape;
+	return 1;
+}
+
+int stoup_dbn_is_fragment(const uint8_t *bytes, size_t len)
+{
+	struct stoup_dbn_shape shape;
+	return len >= STOUP_DBN_HEADER_LEN && stoup_dbn_shape(bytes[1], bytes[0] * 4u, &shape) == 1;
 }
 
 int stoup_dbn_ts_out(

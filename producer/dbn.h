@@ -40,6 +40,7 @@
 
 #define STOUP_DBN_STYPE_INSTRUMENT_ID 0
 #define STOUP_DBN_STYPE_RAW_SYMBOL    1
+#define STOUP_DBN_STYPE_PARENT        4
 #define STOUP_DBN_STYPE_MIXED         0xff
 
 /* Record types that matter beyond their layout. */
@@ -55,8 +56,8 @@ struct stoup_dbn_prelude {
 };
 
 /* Read the first `len` bytes of a decompressed stream (8 are enough). 0; -EPROTONOSUPPORT for a
- * version that is not 1 to 3, for DBZ, and for a stream packed twice; -EBADMSG for a fragment
- * (records without metadata), for another kind of file, or for a length that can not be. */
+ * version that is not 1 to 3, for DBZ, and for a stream packed twice; -EBADMSG for another kind of
+ * file, or for a length that can not be. */
 int stoup_dbn_prelude(
 	const uint8_t *bytes, size_t len, struct stoup_dbn_prelude *ret, struct stoup_error *err);
 
@@ -101,8 +102,11 @@ int64_t stoup_dbn_parser_feed(
 /* Bytes of the metadata that have not been consumed yet; 0: complete. */
 uint32_t stoup_dbn_parser_left(const struct stoup_dbn_parser *parser);
 
-/* Take the parsed metadata out of a complete parser (once); end them with stoup_dbn_meta_fini. */
-void stoup_dbn_parser_take(struct stoup_dbn_parser *parser, struct stoup_dbn_meta *ret);
+/* Take the parsed metadata out of a complete parser (once); end them with stoup_dbn_meta_fini. 0, or
+ * -EBADMSG where intervals of one mapping overlap, so that a day has two answers (but for symbols
+ * that stand for many instruments at once: parents). */
+int stoup_dbn_parser_take(
+	struct stoup_dbn_parser *parser, struct stoup_dbn_meta *ret, struct stoup_error *err);
 
 void stoup_dbn_parser_destroy(struct stoup_dbn_parser *parser);
 void stoup_dbn_meta_fini(struct stoup_dbn_meta *meta);
@@ -136,6 +140,21 @@ int stoup_dbn_record_next(const uint8_t *bytes, size_t len, struct stoup_dbn_rec
  * their own; `ts_out` is not looked at. 0x01 is tbbo only in a file of that schema: in a mixed one
  * nothing tells a tbbo record from an mbp-1 record. */
 const struct stoup_schema *stoup_dbn_schema(uint8_t rtype, uint8_t version, uint16_t file_schema);
+
+/* What a record says of itself where no metadata do: which of the layouts it has, told by its length,
+ * and so of which versions it can be. */
+struct stoup_dbn_shape {
+	const struct stoup_schema *schema; /* without ts_out */
+	uint32_t versions;                 /* bit v: version v */
+	uint8_t has_ts_out;
+};
+
+/* 1 and the shape of a record of `len` bytes; 0 for a type that is not known (0x11 among them: only
+ * metadata tell which bars those are), or -EBADMSG for a length that this type has in no version. */
+int stoup_dbn_shape(uint8_t rtype, uint32_t len, struct stoup_dbn_shape *ret);
+
+/* Do these bytes begin with a record? 1: a whole header of a known type with a length that it has. */
+int stoup_dbn_is_fragment(const uint8_t *bytes, size_t len);
 
 /* Databento's name of a schema number ("mbp-1"), "mixed", or NULL. */
 const char *stoup_dbn_schema_name(uint16_t schema);

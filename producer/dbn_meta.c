@@ -239,6 +239,14 @@ static int take_interval(
 	int rc = 0;
 	parser->intervals_left--;
 	enter_mapping(parser);
+	if (interval.start_date > interval.end_date)
+		return stoup_error_set(err, -EBADMSG,
+			"the mapping of %.80s has an interval that ends (%u) before it begins (%u), at "
+			"offset %llu: the file is damaged",
+			parser->mapping_text, interval.end_date, interval.start_date,
+			(unsigned long long)parser->row_off);
+	if (interval.start_date == interval.end_date)
+		return 0;
 	if (meta->stype_out == STOUP_DBN_STYPE_INSTRUMENT_ID) {
 		if (!id_of(text, len, &interval.instrument_id) || !*parser->mapping_text)
 			return 0;
@@ -279,10 +287,31 @@ static int take(struct stoup_dbn_parser *parser, const uint8_t *bytes, struct st
 	return 0;
 }
 
-static int64_t skip(struct stoup_dbn_parser *parser, size_t len)
+/* Behind the tables there is padding at most: anything else was written for other tables than those of
+ * the version that the file claims. */
+static int check_padding(const struct stoup_dbn_parser *parser, const uint8_t *bytes, size_t len,
+	struct stoup_error *err)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (bytes[i])
+			return stoup_error_set(err, -EBADMSG,
+				"the metadata's tables end at offset %u, but what follows them up to "
+				"offset %u is no padding: the file is damaged, or is not of version %u as "
+				"it says",
+				STOUP_DBN_PRELUDE_LEN + parser->meta_len - parser->left,
+				STOUP_DBN_PRELUDE_LEN + parser->meta_len, parser->meta.version);
+	}
+	return 0;
+}
+
+static int64_t skip(
+	struct stoup_dbn_parser *parser, const uint8_t *bytes, size_t len, struct stoup_error *err)
 {
 	if (len > parser->want)
 		len = (size_t)parser->want;
+	int rc = parser->state == STATE_TAIL ? check_padding(parser, bytes, len, err) : 0;
+	if (rc < 0)
+		return rc;
 	parser->want -= len;
 	parser->left -= (uint32_t)len;
 	if (parser->want == 0 && parser->state == STATE_SKIP)
@@ -303,7 +332,7 @@ static int64_t step(
 	struct stoup_dbn_parser *parser, const uint8_t *bytes, size_t len, struct stoup_error *err)
 {
 	if (parser->state == STATE_SKIP || parser->state == STATE_TAIL)
-		return skip(parser, len);
+		return skip(parser, bytes, len, err);
 	uint32_t want = (uint32_t)parser->want;
 	if (want > parser->left)
 		return refuse_short(parser, err);
@@ -364,12 +393,77 @@ static int compare(const void *lhs, const void *rhs)
 	return (a->start_date > b->start_date) - (a->start_date < b->start_date);
 }
 
-void stoup_dbn_parser_take(struct stoup_dbn_parser *parser, struct stoup_dbn_meta *ret)
+/* By mapping, then by time. The mapping is its symbol, or the instrument where those were asked for. */
+static int compare_symbol(const void *lhs, const void *rhs)
 {
-	*ret = parser->meta;
-	parser->meta = (struct stoup_dbn_meta){0};
-	if (ret->interval_cnt > 0)
-		qsort(ret->intervals, ret->interval_cnt, sizeof(*ret->intervals), compare);
+	const struct stoup_dbn_interval *a = lhs;
+	const struct stoup_dbn_interval *b = rhs;
+	if (a->symbol_off != b->symbol_off)
+		return a->symbol_off < b->symbol_off ? -1 : 1;
+	return (a->start_date > b->start_date) - (a->start_date < b->start_date);
+}
+
+static int compare_instrument(const void *lhs, const void *rhs)
+{
+	const struct stoup_dbn_interval *a = lhs;
+	const struct stoup_dbn_interval *b = rhs;
+	if (a->instrument_id != b->instrument_id)
+		return a->instrument_id < b->instrument_id ? -1 : 1;
+	return (a->start_date > b->start_date) - (a->start_date < b->start_date);
+}
+
+static int refuse_overlap(const struct stoup_dbn_meta *meta, const struct stoup_dbn_interval *a,
+	const struct stoup_dbn_interval *b, struct stoup_error *err)
+{
+	const char *symbol = meta->symbols + a->symbol_off;
+	if (meta->stype_out == STOUP_DBN_STYPE_INSTRUMENT_ID)
+		return stoup_error_set(err, -EBADMSG,
+			"the mapping of %.70s has intervals that overlap: %u to %u is instrument %u, %u "
+			"to %u is %u: the file is damaged",
+			symbol, a->start_date, a->end_date, a->instrument_id, b->start_date,
+			b->end_date, b->instrument_id);
+	return stoup_error_set(err, -EBADMSG,
+		"the mapping of instrument %u has intervals that overlap: %u to %u is %.40s, %u to %u "
+		"is %.40s: the file is damaged",
+		a->instrument_id, a->start_date, a->end_date, symbol, b->start_date, b->end_date,
+		meta->symbols + b->symbol_off);
+}
+
+/* Two answers for one day are none. A parent stands for all its children at once, and mixed types of
+ * symbols may have parents among them. */
+static int check_overlaps(struct stoup_dbn_meta *meta, struct stoup_error *err)
+{
+	struct stoup_dbn_interval *rows = meta->intervals;
+	bool by_symbol = meta->stype_out == STOUP_DBN_STYPE_INSTRUMENT_ID;
+	size_t latest = 0; /* of this mapping, the interval that ends last */
+	if (meta->stype_in == STOUP_DBN_STYPE_PARENT || meta->stype_in == STOUP_DBN_STYPE_MIXED)
+		return 0;
+	qsort(rows, meta->interval_cnt, sizeof(*rows),
+		by_symbol ? compare_symbol : compare_instrument);
+	for (size_t i = 1; i < meta->interval_cnt; i++) {
+		bool is_same = by_symbol ? rows[i].symbol_off == rows[latest].symbol_off
+		                         : rows[i].instrument_id == rows[latest].instrument_id;
+		if (is_same && rows[i].start_date < rows[latest].end_date)
+			return refuse_overlap(meta, &rows[latest], &rows[i], err);
+		if (!is_same || rows[i].end_date > rows[latest].end_date)
+			latest = i;
+	}
+	return 0;
+}
+
+int stoup_dbn_parser_take(
+	struct stoup_dbn_parser *parser, struct stoup_dbn_meta *ret, struct stoup_error *err)
+{
+	struct stoup_dbn_meta *meta = &parser->meta;
+	if (meta->interval_cnt > 0) {
+		int rc = check_overlaps(meta, err);
+		if (rc < 0)
+			return rc;
+		qsort(meta->intervals, meta->interval_cnt, sizeof(*meta->intervals), compare);
+	}
+	*ret = *meta;
+	*meta = (struct stoup_dbn_meta){0};
+	return 0;
 }
 
 void stoup_dbn_parser_destroy(struct stoup_dbn_parser *parser)

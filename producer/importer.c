@@ -51,6 +51,12 @@ static int dbn_is(const uint8_t *bytes, size_t len, const char *path)
 	               : STOUP_FORMAT_NO;
 }
 
+static int dbn_option(struct stoup_ingest_options *options, const char *name, const char *value,
+	struct stoup_error *err)
+{
+	return stoup_dbn_option(&options->dbn, name, value, err);
+}
+
 static int dbn_flag(struct stoup_ingest_options *options, const char *name)
 {
 	if (strcmp(name, "one-stream") != 0)
@@ -75,7 +81,9 @@ static const char *dbn_usage(void)
 	return "DBN:\n"
 	       "  --series NAME       put all records into this series (default: DATASET/SYMBOL/schema)\n"
 	       "  --one-stream        all symbols of a schema in one series, DATASET/ALL/schema\n"
-	       "  --allow-partial     of a file that is cut at its end take the whole records\n";
+	       "  --allow-partial     of a file that is cut at its end take the whole records\n"
+	       "  --dataset NAME      of records without metadata (a fragment): names their series\n"
+	       "  --dbn-version N     of such records: 1, 2 or 3 (default: as their lengths say)\n";
 }
 
 static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
@@ -87,6 +95,7 @@ static const struct stoup_importer dbn = {
 	.has_symbols = 1,
 	.is = dbn_is,
 	.flag = dbn_flag,
+	.option = dbn_option,
 	.usage = dbn_usage,
 	.ingest = dbn_ingest,
 };

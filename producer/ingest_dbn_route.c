@@ -42,6 +42,8 @@ struct stoup_dbn_route {
 	struct stoup_dbn_kind kinds[256];
 	const struct stoup_dbn_kind *only; /* the one kind of --series */
 	char dataset[STOUP_SERIES_NAME_CAP];
+	uint32_t versions; /* of a fragment: bit v while version v is possible; else 0 */
+	bool has_ts_out_known;
 	uint32_t gen;
 	struct slot *slots;
 	const struct slot *last;
@@ -65,11 +67,58 @@ static uint32_t hash_of(uint32_t instrument_id, uint32_t day, uint32_t rtype)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-static int meet_kind(struct stoup_dbn_route *route, uint8_t rtype, struct stoup_error *err)
+static const char *versions_text(uint32_t versions)
 {
+	static const char *const texts[] = {
+		"none", "1", "2", "1 or 2", "3", "1 or 3", "2 or 3", "1 to 3"};
+	return texts[versions >> 1 & 7];
+}
+
+/* A fragment's record tells by its length which version it is of, and whether ts_out is there. */
+static int meet_shape(struct stoup_dbn_route *route, const struct stoup_dbn_record *record,
+	const struct stoup_schema **ret, struct stoup_error *err)
+{
+	struct stoup_dbn_shape shape = {0};
+	int rc = stoup_dbn_shape(record->rtype, record->len, &shape);
+	if (rc < 0)
+		return stoup_error_set(err, rc,
+			"is %u bytes long, which records of type 0x%02x are in no version of DBN: the "
+			"file is damaged",
+			record->len, record->rtype);
+	*ret = shape.schema;
+	if (rc == 0)
+		return 0;
+	if (route->has_ts_out_known && route->meta.has_ts_out != shape.has_ts_out)
+		return stoup_error_set(err, -EBADMSG,
+			"is %u bytes long, a %s record %s ts_out, unlike those before it: the file is "
+			"damaged",
+			record->len, shape.schema->name, shape.has_ts_out ? "with" : "without");
+	if (!(route->versions & shape.versions))
+		return stoup_error_set(err, -EBADMSG,
+			"is %u bytes long, a %s record of DBN version %s, but %s version %s",
+			record->len, shape.schema->name, versions_text(shape.versions),
+			route->options->version ? "--dbn-version says" : "those before it are of",
+			versions_text(route->versions));
+	route->has_ts_out_known = true;
+	route->meta.has_ts_out = shape.has_ts_out;
+	route->versions &= shape.versions;
+	route->meta.version = (uint8_t)__builtin_ctz(route->versions);
+	return 0;
+}
+
+static int meet_kind(struct stoup_dbn_route *route, const struct stoup_dbn_record *record,
+	struct stoup_error *err)
+{
+	uint8_t rtype = record->rtype;
 	struct stoup_dbn_kind *kind = &route->kinds[rtype];
-	const struct stoup_schema *schema =
-		stoup_dbn_schema(rtype, route->meta.version, route->meta.schema);
+	const struct stoup_schema *schema = NULL;
+	if (route->versions) {
+		int rc = meet_shape(route, record, &schema, err);
+		if (rc < 0)
+			return rc;
+	} else {
+		schema = stoup_dbn_schema(rtype, route->meta.version, route->meta.schema);
+	}
 	if (schema && route->meta.has_ts_out) {
 		int rc = stoup_dbn_ts_out(schema, &kind->with_ts_out, err);
 		if (rc < 0)
@@ -95,12 +144,17 @@ static int meet_kind(struct stoup_dbn_route *route, uint8_t rtype, struct stoup_
 	return 0;
 }
 
-int stoup_dbn_route_kind(struct stoup_dbn_route *route, uint8_t rtype,
+uint32_t stoup_dbn_route_versions(const struct stoup_dbn_route *route)
+{
+	return route->versions;
+}
+
+int stoup_dbn_route_kind(struct stoup_dbn_route *route, const struct stoup_dbn_record *record,
 	const struct stoup_dbn_kind **ret, struct stoup_error *err)
 {
-	struct stoup_dbn_kind *kind = &route->kinds[rtype];
+	struct stoup_dbn_kind *kind = &route->kinds[record->rtype];
 	if (!kind->is_met) {
-		int rc = meet_kind(route, rtype, err);
+		int rc = meet_kind(route, record, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -204,11 +258,30 @@ static int open_series(struct stoup_dbn_route *route, const char *name,
 	return add_target(route, (uint32_t)idx, slot, err);
 }
 
+/* The one series of all symbols. */
+static int open_only(struct stoup_dbn_route *route, const struct stoup_schema *schema,
+	struct slot *slot, struct stoup_error *err)
+{
+	char name[STOUP_SERIES_NAME_CAP * 3];
+	if (route->options->series)
+		return open_series(route, route->options->series, schema, slot, err);
+	int len =
+		snprintf(name, sizeof(name), "%s/" ANY_SYMBOL "/%s", route->dataset, schema->name);
+	if (len < 0 || len >= STOUP_SERIES_NAME_CAP)
+		return stoup_error_set(err, -ENAMETOOLONG,
+			"the dataset %.60s... is too long a name", route->dataset);
+	return open_series(route, name, schema, slot, err);
+}
+
 static int add_symbol(struct stoup_dbn_route *route, const char *symbol,
 	const struct stoup_schema *schema, struct slot *slot, struct stoup_error *err)
 {
 	char escaped[STOUP_SERIES_NAME_CAP];
 	char name[STOUP_SERIES_NAME_CAP * 3];
+	if (!stoup_filter_symbol(route->options->filter, symbol))
+		return 0;
+	if (route->options->series || route->options->one_stream)
+		return open_only(route, schema, slot, err);
 	int len = stoup_symbol_escape(symbol, escaped, sizeof(escaped));
 	if (len >= 0)
 		len = snprintf(
@@ -230,31 +303,37 @@ static int add_symbols(struct stoup_dbn_route *route, const struct stoup_schema 
 	uint32_t date = stoup_dbn_date(slot->day * DAY_NS);
 	const char *symbol;
 	char number[16];
+	bool is_mapped = false;
 	size_t pos = 0;
 	while ((symbol = stoup_dbn_symbol_next(&route->meta, slot->instrument_id, date, &pos))) {
 		int rc = add_symbol(route, symbol, schema, slot, err);
 		if (rc < 0)
 			return rc;
+		is_mapped = true;
 	}
-	if (slot->cnt > 0)
+	if (is_mapped)
 		return 0;
 	if (route->live_cap > 0 && live_slot(route, slot->instrument_id)->text)
 		return add_symbol(
 			route, live_slot(route, slot->instrument_id)->text, schema, slot, err);
+	snprintf(number, sizeof(number), "%" PRIu32, slot->instrument_id);
+	int rc = add_symbol(route, number, schema, slot, err);
+	if (rc < 0 || slot->cnt == 0)
+		return rc;
 	slot->is_unmapped = 1;
 	if (route->unmapped_cnt == 0)
 		route->unmapped_id = slot->instrument_id;
-	snprintf(number, sizeof(number), "%" PRIu32, slot->instrument_id);
-	return add_symbol(route, number, schema, slot, err);
+	return 0;
 }
 
 static int resolve(struct stoup_dbn_route *route, struct slot *slot, struct stoup_error *err)
 {
 	const struct stoup_dbn_kind *kind = &route->kinds[slot->rtype];
+	bool is_filtered = route->options->filter && route->options->filter->symbols;
 	slot->first = (uint32_t)route->target_cnt;
-	if (route->options->series)
-		return open_series(route, route->options->series, kind->schema, slot, err);
-	if (route->options->one_stream || kind->is_of_session)
+	if ((route->options->series || route->options->one_stream) && !is_filtered)
+		return open_only(route, kind->schema, slot, err);
+	if (kind->is_of_session)
 		return add_symbol(route, ANY_SYMBOL, kind->schema, slot, err);
 	return add_symbols(route, kind->schema, slot, err);
 }
@@ -361,7 +440,9 @@ int stoup_dbn_route_create(const struct stoup_sink *sink, const struct stoup_dbn
 	struct stoup_dbn_meta *meta, struct stoup_dbn_route **ret, struct stoup_error *err)
 {
 	struct stoup_dbn_route *route = calloc(1, sizeof(*route));
-	const char *dataset = *meta->dataset ? meta->dataset : NO_DATASET;
+	const char *dataset = *meta->dataset     ? meta->dataset
+	                      : options->dataset ? options->dataset
+	                                         : NO_DATASET;
 	if (!route) {
 		stoup_dbn_meta_fini(meta);
 		return stoup_error_set(err, -ENOMEM, "no memory for the series of the file");
@@ -369,13 +450,21 @@ int stoup_dbn_route_create(const struct stoup_sink *sink, const struct stoup_dbn
 	route->sink = *sink;
 	route->options = options;
 	route->meta = *meta;
+	if (meta->version == 0) {
+		route->versions = options->version ? 1u << options->version : 0xeu;
+		route->meta.version = (uint8_t)__builtin_ctz(route->versions);
+	}
 	route->slot_cap = SLOTS_MIN;
 	route->slots = calloc(SLOTS_MIN, sizeof(*route->slots));
-	/* 16 bytes, at most 3 each when escaped: they fit. */
-	stoup_symbol_escape(dataset, route->dataset, sizeof(route->dataset));
 	if (!route->slots) {
 		stoup_dbn_route_destroy(route);
 		return stoup_error_set(err, -ENOMEM, "no memory for the series of the file");
+	}
+	if (stoup_symbol_escape(dataset, route->dataset, sizeof(route->dataset)) < 0) {
+		stoup_dbn_route_destroy(route);
+		return stoup_error_set(err, -EINVAL,
+			"--dataset %.60s...: a series name has at most %d bytes", dataset,
+			STOUP_SERIES_NAME_CAP - 1);
 	}
 	*ret = route;
 	return 0;

@@ -28,19 +28,24 @@ struct stoup_dbn_kind {
 
 struct stoup_dbn_targets {
 	const uint32_t *series; /* valid until the next call */
-	uint32_t cnt;           /* at least 1 */
+	uint32_t cnt;           /* 0: left out by the filter */
 };
 
 struct stoup_dbn_route;
 
-/* Make a route for one file. Takes over `meta` (also on failure). */
+/* Make a route for one file. Takes over `meta` (also on failure); their version is 0 for a fragment,
+ * which has no metadata. */
 int stoup_dbn_route_create(const struct stoup_sink *sink, const struct stoup_dbn_options *options,
 	struct stoup_dbn_meta *meta, struct stoup_dbn_route **ret, struct stoup_error *err);
 void stoup_dbn_route_destroy(struct stoup_dbn_route *route);
 
-/* The kind of the records of type `rtype`; valid as long as the route. */
-int stoup_dbn_route_kind(struct stoup_dbn_route *route, uint8_t rtype,
+/* The kind of a record, by its type (of a fragment's first of that type, by its length as well); valid
+ * as long as the route. */
+int stoup_dbn_route_kind(struct stoup_dbn_route *route, const struct stoup_dbn_record *record,
 	const struct stoup_dbn_kind **ret, struct stoup_error *err);
+
+/* The versions that the records of a fragment can be of: bit v for version v. */
+uint32_t stoup_dbn_route_versions(const struct stoup_dbn_route *route);
 
 /* The series of a whole record of a known kind, with its key. */
 int stoup_dbn_route_find(struct stoup_dbn_route *route, const struct stoup_dbn_record *record,

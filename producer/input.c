@@ -165,9 +165,9 @@ static int detect(struct stoup_input *input, struct stoup_error *err)
 	const uint8_t *bytes = raw->buf + raw->pos;
 	if (is_skippable(bytes, (size_t)have) && have >= 12 && memcmp(bytes + 8, "DBZ", 3) == 0)
 		return stoup_error_set(err, -EPROTONOSUPPORT,
-			"%s is a DBZ file, Databento's format before DBN, which stoup does not "
-			"read: convert "
-			"it to DBN with Databento's own tools, or download it again",
+			"%s is a DBZ file, Databento's format before DBN, which stoup does not read: "
+			"convert it (dbn old.dbz -o new.dbn, of Databento's dbn-cli), or download it "
+			"again",
 			raw->name);
 	input->decoder = decoder_of(bytes, (size_t)have);
 	return 0;

@@ -204,6 +204,31 @@ class _Stats(ctypes.Structure):
         "reconnect_cnt", "direct_cnt", "direct_alone_cnt")]
 
 
+class _Instrument(ctypes.Structure):
+    # As struct stoup_instrument; texts are bytes up to their NUL.
+    _fields_ = [("struct_len", ctypes.c_size_t), ("key", _I64), ("ts_event", _U64), ("expiration", _U64),
+                ("activation", _U64), ("min_price_increment", _I64), ("min_price_increment_amount", _I64),
+                ("display_factor", _I64), ("unit_of_measure_qty", _I64), ("strike_price", _I64),
+                ("price_ratio", _I64), ("high_limit_price", _I64), ("low_limit_price", _I64),
+                ("max_price_variation", _I64), ("trading_reference_price", _I64), ("raw_instrument_id", _U64),
+                ("instrument_id", _U32), ("underlying_id", _U32), ("contract_multiplier", ctypes.c_int32),
+                ("original_contract_size", ctypes.c_int32), ("market_depth", ctypes.c_int32),
+                ("market_depth_implied", ctypes.c_int32), ("min_lot_size", ctypes.c_int32),
+                ("min_lot_size_block", ctypes.c_int32), ("min_lot_size_round_lot", ctypes.c_int32),
+                ("min_trade_vol", _U32), ("max_trade_vol", _U32), ("market_segment_id", _U32),
+                ("inst_attrib_value", ctypes.c_int32), ("publisher_id", _U16), ("channel_id", _U16),
+                ("maturity_year", _U16), ("leg_count", _U16), ("leg_index", _U16), ("maturity_month", _U8),
+                ("maturity_day", _U8), ("maturity_week", _U8), ("main_fraction", _U8), ("sub_fraction", _U8),
+                ("price_display_format", _U8), ("version", _U8), ("instrument_class", ctypes.c_char),
+                ("security_update_action", ctypes.c_char), ("match_algorithm", ctypes.c_char),
+                ("user_defined_instrument", ctypes.c_char), ("contract_multiplier_unit", ctypes.c_int8),
+                ("raw_symbol", ctypes.c_char * 72), ("underlying", ctypes.c_char * 24), ("group", ctypes.c_char * 24),
+                ("asset", ctypes.c_char * 16), ("exchange", ctypes.c_char * 8), ("currency", ctypes.c_char * 8),
+                ("settl_currency", ctypes.c_char * 8), ("strike_price_currency", ctypes.c_char * 8),
+                ("security_type", ctypes.c_char * 8), ("secsubtype", ctypes.c_char * 8), ("cfi", ctypes.c_char * 8),
+                ("unit_of_measure", ctypes.c_char * 32)]
+
+
 def _library_paths() -> Iterator[str]:
     """Where libstoup may be, best first."""
     given = os.environ.get("STOUP_LIB")
@@ -262,6 +287,7 @@ def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
         "series_cnt": (_I64, void_p),
         "series_at": (integer, void_p, _U64, series_p),
         "series_find": (integer, void_p, byte_p, series_p, error_p),
+        "definition_at": (integer, void_p, byte_p, _I64, pointer(_Instrument), error_p),
         "scan": (integer, void_p, series_p, pointer(_Range), pointer(void_p), error_p),
         "next_held": (_I64, void_p, void_p, size, _U64),
         "cursor_skip": (_I64, void_p),
@@ -283,7 +309,7 @@ def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
         raise ImportError(f"{path} is stoup {version}, and this module is for {__version__}: install the two together, "
                           "or set STOUP_LIB to the right one")
     for name, mine in (("error", _Error), ("options", _Options), ("field", _Field), ("schema", _Schema),
-                       ("series", _Series), ("range", _Range), ("held", _Held), ("stats", _Stats)):
+                       ("series", _Series), ("range", _Range), ("held", _Held), ("stats", _Stats), ("instrument", _Instrument)):
         found = lib.stoup_struct_len(b"stoup_" + name.encode())
         if found != ctypes.sizeof(mine):
             raise ImportError(f"{path}: struct stoup_{name} has {found} bytes, and {ctypes.sizeof(mine)} in this "
@@ -1251,6 +1277,26 @@ class Client:
         low, high = None if start is None else to_ns(start), None if end is None else to_ns(end)
         flags = _DIRECT_OR_POOL if direct == "auto" else _DIRECT if direct else 0
         return Merge([_Head(self._series(one), low, high, flags) for one in series])
+
+    def definition(self, symbol: str, when: Optional[Time] = None) -> Dict[str, Any]:
+        """What was known of an instrument ("DATASET/SYMBOL") at a time, None: of all times the last: min_price_increment,
+        expiration, contract_multiplier... of its last definition record at or before that time, whatever its DBN version.
+        Values are the record's own: prices integers of 1e-9, times of ns, undefined ones INT64_MAX and UINT64_MAX; texts
+        str. NotFound where it has no definitions, or only later ones."""
+        raw, err, patience = _Instrument(), _Error(), _Patience(self._timeout, self._reconnect)
+        raw.struct_len = ctypes.sizeof(raw)
+        key = (1 << 63) - 1 if when is None else to_ns(when)
+        while True:
+            rc = _lib.stoup_definition_at(self._handle().it, _c_text("symbol", symbol.encode()), key, raw, err)
+            if rc >= 0:
+                break
+            if rc == -errno.ENODATA:
+                raise NotFound(errno.ENODATA, err.text.decode(errors="replace"))
+            if not patience.again(rc):
+                raise patience.error(rc, err.text)
+        values = {name: getattr(raw, name) for name, _ in _Instrument._fields_[1:]}
+        return {name: value.decode(errors="replace").rstrip("\0") if isinstance(value, bytes) else value
+                for name, value in values.items()}
 
     # ---- the attachment
 

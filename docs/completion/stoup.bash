@@ -6,20 +6,25 @@
 #
 # Needs bash alone. tests/system/completion.py compares the lists with what the programs say.
 
-_stoup_commands='ingest ls verify cat stat holders bench help version'
+_stoup_commands='ingest ls verify cat export definition stat holders bench help version'
 
 # The options of a command; those that are followed by a value are in _stoup_values too.
 _stoup_options() {
 	case $1 in
 	ingest)
 		echo --store --format --codec --level --block --volume --order --sort --replace \
-			--threads --memory --quiet --series --one-stream --allow-partial --columns --map \
+			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
 			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --help ;;
 	cat) echo --from --to --backward --limit --format --no-header --skip-damaged --help ;;
+	export)
+		echo --format --output --directory --from --to --compress --force --no-header \
+			--dbn-version --quiet --help
+		;;
+	definition) echo --at --json --help ;;
 	stat) echo --json --all --help ;;
 	holders) echo --help ;;
 	bench) echo --series --limit --json --help ;;
@@ -52,6 +57,10 @@ _stoup_values() {
 			symbol-mapping system-v1 system event64 tick bar '<file>'
 		;;
 	cat:--format) echo csv jsonl npy npz ;;
+	export:--format) echo csv jsonl dbn npy npz ;;
+	export:--compress) echo zstd none ;;
+	*:--dbn-version) echo 1 2 3 ;;
+	export:--output | export:--directory) echo '<file>' ;;
 	stoupd:--backing) echo posix memfd hugetlb ;;
 	stoupd:--reader) echo auto io_uring pread ;;
 	stoupd:--direct) echo auto on off ;;
@@ -63,7 +72,8 @@ _stoup_values() {
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
-		ingest:--max-shift | ingest:--base-latency | cat:--from | cat:--to | \
+		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | \
+		export:--from | export:--to | definition:--at | cat:--from | cat:--to | \
 		cat:--limit | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
@@ -151,11 +161,11 @@ _stoup_words() {
 		case $command:${#arguments[@]} in
 		ingest:* | verify:*) _stoup_reply "$word" '<file>' ;;
 		ls:0) _stoup_reply "$word" '<store>' ;;
-		ls:1 | cat:1)
+		ls:1 | cat:1 | definition:1 | export:[1-9]*)
 			mapfile -t series < <(_stoup_series "${arguments[0]}")
 			_stoup_reply "$word" "${series[@]}"
 			;;
-		cat:0 | stat:0 | holders:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
+		cat:0 | export:0 | definition:0 | stat:0 | holders:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
 		esac
 	fi
 }

@@ -120,12 +120,14 @@ static int64_t intervals_of(const uint8_t *file, size_t len, size_t piece_len)
 	int64_t ret = -1;
 	if (got >= 0 && stoup_dbn_parser_left(parser) == 0) {
 		size_t pos = 0;
-		stoup_dbn_parser_take(parser, &meta);
+		if (stoup_dbn_parser_take(parser, &meta, NULL) < 0)
+			goto out_destroy;
 		ret = (int64_t)meta.interval_cnt;
 		while (stoup_dbn_symbol_next(&meta, 5482, 20201228, &pos))
 			require(pos <= meta.interval_cnt, "a lookup stays inside");
 		stoup_dbn_meta_fini(&meta);
 	}
+out_destroy:
 	stoup_dbn_parser_destroy(parser);
 	return ret;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_route.c - which series a DBN record goes to, against a slow model of mapping and names.
  *
- *      bytes[0]  version 1 to 3, ts_out, direction of the mapping, one stream
+ *      bytes[0]  version 1 to 3, ts_out, direction of the mapping, one stream, symbols or parents
  *      bytes[1]  the schema that the metadata name, or mixed
  *      then      [mappings: count][symbol][intervals: count][first day, days, instrument] ...
  *      the rest  records: [kind][instrument][day][for mapping records: symbol] ...
@@ -27,6 +27,7 @@
 
 struct interval {
 	uint32_t id, first, last; /* days, the last one not among them */
+	uint32_t row;             /* the mapping that it is of */
 	char symbol[SYMBOL_CAP];
 };
 
@@ -71,7 +72,7 @@ static struct model {
 	uint32_t record_cnt;
 	char names[SERIES_CAP][NAME_CAP]; /* of series, expected or opened */
 	uint32_t name_cnt;
-	int version, has_ts_out, one_stream;
+	int version, has_ts_out, one_stream, by_id, is_parent;
 	const uint8_t *file;
 } * model;
 
@@ -192,6 +193,7 @@ static void write_mappings(struct fuzz_in *in, struct dbn_bytes *dbn, int by_id)
 				id = (id + fuzz_u8(in) % 3) % 256;
 			snprintf(number, sizeof(number), "%u", id);
 			added->id = id;
+			added->row = i;
 			added->first = DAY_FIRST + fuzz_u8(in) % 8;
 			added->last = added->first + fuzz_u8(in) % 6;
 			strcpy(added->symbol, symbol);
@@ -267,6 +269,24 @@ static void drop_note(void *arg, const char *text)
 	MUST(strlen(text) > 0);
 }
 
+/* Does one mapping, or one instrument where those were asked for, have two answers for one day? */
+static int has_overlap(void)
+{
+	for (uint32_t i = 0; i < model->interval_cnt; i++) {
+		const struct interval *a = &model->intervals[i];
+
+		for (uint32_t j = 0; j < i; j++) {
+			const struct interval *b = &model->intervals[j];
+
+			if ((model->by_id ? a->id == b->id : a->row == b->row) &&
+				a->first < b->last && b->first < a->last && a->first < a->last &&
+				b->first < b->last)
+				return !model->is_parent;
+		}
+	}
+	return 0;
+}
+
 static void import(const struct dbn_bytes *dbn)
 {
 	const struct stoup_sink sink = {
@@ -281,10 +301,14 @@ static void import(const struct dbn_bytes *dbn)
 	MUST(stoup_input_open(path, &input, &err) == 0);
 	close(fd);
 	rc = stoup_ingest_dbn(&sink, input, &options, &err);
+	stoup_input_close(input);
+	if (has_overlap()) {
+		MUST(rc == -EBADMSG && strstr(err.text, "intervals that overlap"));
+		return;
+	}
 	if (rc < 0)
 		fprintf(stderr, "%s\n", err.text);
 	MUST(rc == 0);
-	stoup_input_close(input);
 	for (uint32_t i = 0; i < model->record_cnt; i++)
 		MUST(model->records[i].seen_cnt == model->records[i].name_cnt);
 }
@@ -293,7 +317,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct fuzz_in in = {bytes, len};
 	uint8_t flags = fuzz_u8(&in), schema = fuzz_u8(&in);
-	int by_id = flags >> 3 & 1;
+	int by_id = flags >> 3 & 1, is_parent = !by_id && (flags >> 5 & 1) == 0;
 	struct dbn_bytes dbn;
 
 	if (!model)
@@ -305,7 +329,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	model->version = flags % 4 % 3 + 1;
 	model->has_ts_out = flags >> 2 & 1;
 	model->one_stream = flags >> 4 & 1;
-	dbn_begin(&dbn, model->version, schema & 128 ? 0xffff : schema % 3, by_id ? 0 : 1,
+	model->by_id = by_id;
+	model->is_parent = is_parent;
+	dbn_begin(&dbn, model->version, schema & 128 ? 0xffff : schema % 3,
+		by_id       ? 0
+		: is_parent ? 4
+			    : 1,
 		by_id ? 1 : 0, (unsigned)model->has_ts_out);
 	dbn_symbol_tables(&dbn, "A");
 	write_mappings(&in, &dbn, by_id);

@@ -35,11 +35,11 @@ static int parse_pieces(const struct dbn_bytes *dbn, size_t piece_len, struct st
 		if (got == 0 && len == dbn->len - off)
 			break; /* cut short: left says so */
 	}
-	uint32_t left = stoup_dbn_parser_left(parser);
-	if (left == 0)
-		stoup_dbn_parser_take(parser, ret);
+	rc = -ENODATA;
+	if (stoup_dbn_parser_left(parser) == 0)
+		rc = stoup_dbn_parser_take(parser, ret, err);
 	stoup_dbn_parser_destroy(parser);
-	return left == 0 ? 0 : -ENODATA;
+	return rc;
 }
 
 static int parse(const struct dbn_bytes *dbn, struct stoup_dbn_meta *ret, struct stoup_error *err)
@@ -88,16 +88,15 @@ START_TEST(a_prelude_that_is_cut_or_too_short_is_refused)
 	assert_prelude_refused("DBN\x01\x63", 5, -EBADMSG, "offset 5");
 	assert_prelude_refused("DBN\x01\x77\0\0\0", 8, -EBADMSG, "119 bytes");
 	assert_prelude_refused("DBN\x01\0\0\0\0", 8, -EBADMSG, "0 bytes");
-	assert_prelude_refused("DB", 2, -EBADMSG, "no DBN file");
+	assert_prelude_refused("DB", 2, -EBADMSG, "no DBN: it begins");
 }
 END_TEST
 
 START_TEST(what_is_no_dbn_is_refused_with_its_reason)
 {
 	assert_prelude_refused("\x28\xb5\x2f\xfd\0\0\0\0", 8, -EPROTONOSUPPORT, "packed twice");
-	assert_prelude_refused("DBZ\x01\0\0\0\0", 8, -EPROTONOSUPPORT, "before DBN");
-	assert_prelude_refused("\x0e\xa0\x01\0\x6a\x15\0\0", 8, -EBADMSG, "fragment");
-	assert_prelude_refused("time,price\n", 11, -EBADMSG, "no DBN file");
+	assert_prelude_refused("DBZ\x01\0\0\0\0", 8, -EPROTONOSUPPORT, "dbn old.dbz -o new.dbn");
+	assert_prelude_refused("time,price\n", 11, -EBADMSG, "no DBN: it begins neither");
 }
 END_TEST
 

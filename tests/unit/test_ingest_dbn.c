@@ -370,8 +370,8 @@ START_TEST(unknown_record_types_are_skipped_by_length_and_told_once)
 	add_mbo(&dbn, 5482, DAY1 + 1);
 	ck_assert_int_eq(ingest(&dbn, NULL, NULL), 0);
 	ck_assert_uint_eq(sink.put_cnt, 2);
-	snprintf(expected, sizeof(expected), "first at offset %llu, of type 0x42", first_off);
-	assert_note("2 records of unknown types");
+	snprintf(expected, sizeof(expected), "the first at offset %llu)", first_off);
+	assert_note("2 records of unknown types were skipped (1 of 0x42, 1 of 0x43; ");
 	assert_note(expected);
 }
 END_TEST
@@ -487,29 +487,6 @@ START_TEST(metadata_cut_short_are_an_error_even_with_allow_partial)
 }
 END_TEST
 
-START_TEST(a_second_dbn_file_in_the_stream_is_refused)
-{
-	struct dbn_bytes dbn;
-	struct dbn_bytes second;
-	dbn_simple(&dbn, 1, 0);
-	add_mbo(&dbn, 5482, DAY1);
-	dbn_simple(&second, 1, 0);
-	add_mbo(&second, 5482, DAY1);
-	memset(dbn_room(&second, 100), 4, 100);
-	memcpy(dbn_room(&dbn, second.len), second.bytes, second.len);
-	dbn_free(&second);
-	assert_refused(&dbn, NULL, -EBADMSG, "another DBN file begins at offset 262");
-}
-END_TEST
-
-START_TEST(a_fragment_is_refused_with_its_reason)
-{
-	struct dbn_bytes dbn = {0};
-	add_mbo(&dbn, 5482, DAY1);
-	assert_refused(&dbn, NULL, -EBADMSG, "fragment");
-}
-END_TEST
-
 START_TEST(an_undefined_key_reaches_the_sink_as_not_positive)
 {
 	struct dbn_bytes dbn;
@@ -572,8 +549,6 @@ int main(void)
 	tcase_add_test(tcase, allow_partial_keeps_the_whole_records_and_says_so);
 	tcase_add_test(tcase, allow_partial_reads_a_cut_zstd_file_as_far_as_it_goes);
 	tcase_add_test(tcase, metadata_cut_short_are_an_error_even_with_allow_partial);
-	tcase_add_test(tcase, a_second_dbn_file_in_the_stream_is_refused);
-	tcase_add_test(tcase, a_fragment_is_refused_with_its_reason);
 	tcase_add_test(tcase, an_undefined_key_reaches_the_sink_as_not_positive);
 	tcase_add_test(tcase, a_refusing_sink_ends_the_import);
 	tcase_add_test(tcase, a_file_without_records_is_told);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_args.c - see tool_args.h. */
+#include "consumer/tool_args.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "consumer/tool_pool.h"
+#include "shm/format.h"
+#include "shm/timestamp.h"
+
+int stoup_tool_time(const char *tool, const char *text, int64_t *ret)
+{
+	struct stoup_timestamp_format format = {.kind = STOUP_TIMESTAMP_AUTO};
+	const char *why = "";
+	int rc = stoup_timestamp_parse(&format, text, strlen(text), ret, &why);
+
+	if (rc == 0 && *ret > 0)
+		return 0;
+	if (rc == 0)
+		why = "keys are later than 1970-01-01T00:00:00Z";
+	fprintf(stderr,
+		"%s: '%s' is no time (%s); examples: 2024-06-03T14:30:00Z, 1717425000000000000\n",
+		tool, text, why);
+	return -EINVAL;
+}
+
+int stoup_tool_range_valid(const char *tool, const struct stoup_range *range)
+{
+	char from[STOUP_FORMAT_CAP], to[STOUP_FORMAT_CAP];
+
+	if (range->from_ns == 0 || range->to_ns == 0 || range->from_ns <= range->to_ns)
+		return 0;
+	stoup_format_time(range->from_ns, from);
+	stoup_format_time(range->to_ns, to);
+	fprintf(stderr, "%s: --from %s is later than --to %s\n", tool, from, to);
+	return -EINVAL;
+}
+
+int stoup_tool_attach(const char *pool, uint32_t flags, struct stoup **ret, struct stoup_error *err)
+{
+	char path[PATH_MAX], beside[PATH_MAX];
+	struct stoup_options opt;
+	struct stat st;
+	int rc;
+
+	stoup_options_init(&opt);
+	opt.flags = flags;
+	if (!getenv("STOUPD") && stoup_daemon_beside(beside, sizeof(beside)))
+		opt.daemon = beside;
+	rc = stoup_attach(pool, &opt, ret, err);
+	if (rc != -ENOENT || strchr(pool, '/') || stat(pool, &st) < 0 || !S_ISDIR(st.st_mode))
+		return rc;
+	snprintf(path, sizeof(path), "./%s/", pool);
+	return stoup_attach(path, &opt, ret, err);
+}

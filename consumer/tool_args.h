@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tool_args.h - what the tools that read records take alike: a pool or a store, and a range of time.
+ *
+ * Concurrency: plain functions. */
+#ifndef STOUP_CONSUMER_TOOL_ARGS_H
+#define STOUP_CONSUMER_TOOL_ARGS_H
+
+#include <stdint.h>
+#include "consumer/stoup.h"
+
+/* A time as ISO 8601 or a number since the epoch, later than 1970. 0, or -EINVAL, told on stderr in the name
+ * of `tool` ("stoup cat"). */
+int stoup_tool_time(const char *tool, const char *text, int64_t *ret);
+
+/* 0, or -EINVAL, told on stderr, for a range that ends before it begins. */
+int stoup_tool_range_valid(const char *tool, const struct stoup_range *range);
+
+/* Attach to a pool or a store, with STOUP_* flags of the options. A name without a slash is a pool's; where
+ * there is none and a directory is called so, it is a store. Its automatic daemon is the one that was built or
+ * installed with this program, unless $STOUPD says another. As stoup_attach. */
+int stoup_tool_attach(
+	const char *pool, uint32_t flags, struct stoup **ret, struct stoup_error *err);
+
+#endif
