@@ -6,8 +6,9 @@
 
 struct stoup_message stoup_message_at(const struct stoup_span *span, uint64_t i)
 {
+	const uint8_t *entry = (const uint8_t *)span->base + i * STOUP_MESSAGE_STRIDE;
 	const struct stoup_message_head *head =
-		stoup_message_head_of((const uint8_t *)span->base + i * STOUP_MESSAGE_STRIDE);
+		(const void *)(entry - *(const uint32_t *)(const void *)entry);
 
 	return (struct stoup_message){.key = head->key, .bytes = head + 1, .len = head->len};
 }
