@@ -19,7 +19,7 @@ _stoup_options() {
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --help ;;
-	cat) echo --from --to --backward --limit --format --no-header --skip-damaged --help ;;
+	cat) echo --from --to --backward --limit --format --where --path --no-header --skip-damaged --help ;;
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
 			--dbn-version --quiet --help
@@ -56,7 +56,7 @@ _stoup_values() {
 			statistics cmbp-1 tcbbo cbbo-1s cbbo-1m error-v1 error symbol-mapping-v1 \
 			symbol-mapping system-v1 system event64 tick bar '<file>'
 		;;
-	cat:--format) echo csv jsonl npy npz ;;
+	cat:--format) echo csv jsonl lines npy npz ;;
 	export:--format) echo csv jsonl dbn npy npz ;;
 	export:--compress) echo zstd none ;;
 	*:--dbn-version) echo 1 2 3 ;;
@@ -74,7 +74,7 @@ _stoup_values() {
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
 		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | \
 		export:--from | export:--to | definition:--at | cat:--from | cat:--to | \
-		cat:--limit | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
+		cat:--limit | cat:--where | cat:--path | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
 		stoupd:--depth | stoupd:--takeover-wait | stoupd:--socket-mode | stoupd:--linger | \
