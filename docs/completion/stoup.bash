@@ -20,12 +20,17 @@ _stoup_options() {
 			--frame-time --frame-time-first --help
 		;;
 	ls) echo --json --gaps --help ;;
+<<<<<<< HEAD
 	verify) echo --quiet --repair --dry-run --help ;;
 	info) echo --json --segments --help ;;
 	compact) echo --codec --level --block --volume --overlaps --dry-run --threads --memory --quiet --help ;;
 	rm) echo --from --to --dry-run --yes --quiet --help ;;
 	diff) echo --json --quiet --help ;;
 	cat) echo --from --to --backward --limit --format --no-header --skip-damaged --help ;;
+=======
+	verify) echo --quiet --help ;;
+	cat) echo --from --to --backward --limit --format --where --path --no-header --skip-damaged --help ;;
+>>>>>>> doc
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
 			--dbn-version --quiet --help
@@ -64,8 +69,12 @@ _stoup_values() {
 			symbol-mapping system-v1 system event64 tick bar \
 			itch-mbo itch-trade '<file>'
 		;;
+<<<<<<< HEAD
 	compact:--overlaps) echo refuse merge dedup ;;
 	cat:--format) echo csv jsonl npy npz ;;
+=======
+	cat:--format) echo csv jsonl lines npy npz ;;
+>>>>>>> doc
 	export:--format) echo csv jsonl dbn npy npz ;;
 	export:--compress) echo zstd none ;;
 	*:--dbn-version) echo 1 2 3 ;;
@@ -86,7 +95,7 @@ _stoup_values() {
 		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | ingest:--date | ingest:--symbol | \
 		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | \
 		export:--from | export:--to | definition:--at | cat:--from | cat:--to | \
-		cat:--limit | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
+		cat:--limit | cat:--where | cat:--path | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
 		stoupd:--depth | stoupd:--takeover-wait | stoupd:--socket-mode | stoupd:--linger | \
