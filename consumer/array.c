@@ -99,6 +99,10 @@ int stoup_array(struct stoup *st, const struct stoup_series *series,
 	struct stoup_cursor *cur;
 	int rc;
 
+	if (series && series->schema && series->schema->stride == 0)
+		return stoup_error_set(err, -ENOTSUP,
+			"%.120s holds messages of variable length, which are no array: scan it",
+			series->name);
 	if (mine.flags & STOUP_BACKWARD)
 		return stoup_error_set(
 			err, -EINVAL, "an array has the order of the series: no STOUP_BACKWARD");

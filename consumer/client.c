@@ -78,6 +78,8 @@ size_t stoup_struct_len(const char *name)
 		{"stoup_held", sizeof(struct stoup_held)},
 		{"stoup_instrument", sizeof(struct stoup_instrument)},
 		{"stoup_lease", sizeof(struct stoup_lease)},
+		{"stoup_message", sizeof(struct stoup_message)},
+		{"stoup_message_head", sizeof(struct stoup_message_head)},
 		{"stoup_options", sizeof(struct stoup_options)},
 		{"stoup_range", sizeof(struct stoup_range)},
 		{"stoup_require", sizeof(struct stoup_require)},

@@ -33,6 +33,7 @@ static const char usage[] =
 	"  --limit N        print at most N records\n"
 	"  --format KIND    csv (default), jsonl; npy, npz: a NumPy array of the records, with all\n"
 	"                   fields (redirect it: > a.npy)\n"
+	"                   messages: key and text, or hexadecimal digits where they are no text\n"
 	"  --no-header      CSV without the line of names\n"
 	"  --skip-damaged   go on behind a damaged block: told on stderr, exit status 1\n"
 	"\n"
@@ -152,7 +153,7 @@ static void print_span(const struct cat *cat, const struct stoup_span *span, uin
 	for (uint64_t i = 0; i<span->record_cnt && * left> 0; i++, (*left)--) {
 		uint64_t at = backward ? span->record_cnt - 1 - i : i;
 
-		stoup_text_record(&cat->text, (const char *)span->base + at * span->stride);
+		stoup_text_span(&cat->text, span, at);
 	}
 }
 
@@ -204,9 +205,9 @@ static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 
 	if (stoup_series_find(st, cat->series, &series, err) < 0)
 		return -1;
-	if (series.schema->flags & STOUP_SCHEMA_VARIABLE)
+	if (cat->npy && (series.schema->flags & STOUP_SCHEMA_VARIABLE))
 		return stoup_error_set(err, -ENOTSUP,
-			"%s holds messages of variable length, which this version does not print",
+			"%.150s holds messages of variable length, which are no array: --format csv or jsonl",
 			series.name);
 	if (cat->npy)
 		return stoup_tool_npy(st, &series, &cat->range, cat->limit, cat->npz, stdout, err) <

@@ -233,10 +233,12 @@ static int choose(
 			stoup_error_set(err, rc, "no series matches '%.150s'", patterns[i]);
 	}
 	free(hits);
+	if (export->format == STOUP_EXPORT_CSV || export->format == STOUP_EXPORT_JSONL)
+		return rc;
 	for (size_t i = 0; i < export->series_cnt && rc == 0; i++)
 		if (export->series[i].schema->flags & STOUP_SCHEMA_VARIABLE)
 			rc = stoup_error_set(err, -ENOTSUP,
-				"%.150s holds messages of variable length: `stoup cat` prints them",
+				"%.150s holds messages of variable length: --format csv or jsonl prints them",
 				export->series[i].name);
 	return rc;
 }

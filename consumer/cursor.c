@@ -25,6 +25,7 @@
 #include <time.h>
 #include "consumer/cursor.h"
 #include "consumer/direct.h"
+#include "shm/message.h"
 
 #define WINDOW_FIRST 2u
 #define RANGE_FLAGS  (STOUP_BACKWARD | STOUP_DIRECT | STOUP_DIRECT_OR_POOL)
@@ -202,8 +203,32 @@ int64_t stoup_record_key(const uint8_t *base, uint64_t idx, const struct stoup_s
 {
 	int64_t key;
 
+	if (schema->stride == 0)
+		return stoup_message_head_of(base + idx * STOUP_MESSAGE_STRIDE)->key;
 	memcpy(&key, base + idx * schema->stride + schema->key_off, sizeof(key));
 	return key;
+}
+
+size_t stoup_record_copy_len(const struct stoup_schema *schema)
+{
+	return schema->stride ? schema->stride
+	                      : sizeof(struct stoup_message_head) + sizeof(uint64_t);
+}
+
+void stoup_record_copy(
+	const uint8_t *base, uint64_t idx, const struct stoup_schema *schema, uint8_t *dst)
+{
+	const struct stoup_message_head *head;
+	uint64_t hash;
+
+	if (schema->stride) {
+		memcpy(dst, base + idx * schema->stride, schema->stride);
+		return;
+	}
+	head = stoup_message_head_of(base + idx * STOUP_MESSAGE_STRIDE);
+	hash = stoup_message_hash(head);
+	memcpy(dst, head, sizeof(*head));
+	memcpy(dst + sizeof(*head), &hash, sizeof(hash));
 }
 
 uint64_t stoup_record_bound(
@@ -271,9 +296,8 @@ int stoup_segment_base(
 	const uint8_t *base = cur->grip.base + seg->raw_off;
 
 	if (seg->raw_off > cur->grip.raw_len ||
-		(uint64_t)seg->record_cnt * cur->schema->stride >
-			cur->grip.raw_len - seg->raw_off ||
-		((uintptr_t)base & (cur->schema->align - 1)) != 0)
+		(uint64_t)seg->record_cnt * cur->stride > cur->grip.raw_len - seg->raw_off ||
+		((uintptr_t)base & (stoup_cursor_align(cur) - 1)) != 0)
 		return stoup_error_set(&cur->error, -EPROTO,
 			"pool '%s': a segment at byte %u of block %u does not lie within it, or "
 			"not aligned",
@@ -302,9 +326,9 @@ static int segment_cut(
 	if (low >= high)
 		return 0;
 	*ret = (struct stoup_span){
-		.base = base + low * schema->stride,
+		.base = base + low * cur->stride,
 		.record_cnt = high - low,
-		.stride = schema->stride,
+		.stride = cur->stride,
 		.ordinal = ordinal + low,
 		.first_key = seg->first_key,
 		.last_key = seg->last_key,
@@ -352,10 +376,6 @@ static void explain_no_cursor(const struct stoup_cursor *cur, int rc, struct sto
 			"this series is not of pool '%s', or no longer: find it through the attachment "
 			"that scans it",
 			pool);
-	else if (rc == -ENOTSUP)
-		stoup_error_set(err, rc,
-			"%.120s holds messages: a scan of fixed-length records cannot read it",
-			cur->name);
 	else
 		stoup_error_set(err, rc, "no memory for a cursor of '%s'", pool);
 }
@@ -379,13 +399,13 @@ static int cursor_make(struct stoup *st, const struct stoup_series *series,
 	 * pointers, do not follow them. */
 	if (rc == 0 && (cur->name != series->name || cur->schema != series->schema))
 		rc = -ENOENT;
-	if (rc == 0 && (cur->schema->flags & STOUP_SCHEMA_VARIABLE))
-		rc = -ENOTSUP;
+	if (rc == 0)
+		cur->stride = cur->schema->stride ? cur->schema->stride : STOUP_MESSAGE_STRIDE;
 	if (rc == 0)
 		rc = stoup_series_parts(
 			cur->snap, cur->name, cur->schema, &cur->parts, &cur->part_cnt);
 	if (rc == 0 && !(st->opt.flags & STOUP_NO_RECONNECT) &&
-		!(cur->anchor.bytes = malloc(cur->schema->stride + 1)))
+		!(cur->anchor.bytes = malloc(stoup_record_copy_len(cur->schema))))
 		rc = -ENOMEM;
 	if (rc == 0) {
 		*ret = cur;

@@ -40,7 +40,7 @@ struct stoup_anchor {
 	int64_t key;
 	uint64_t ties;    /* records of that key up to it, itself included */
 	uint64_t ordinal; /* in the cursor's snapshot */
-	uint8_t *bytes;   /* of the record; NULL: nobody will ask */
+	uint8_t *bytes;   /* stoup_record_copy of it; NULL: nobody will ask */
 };
 
 struct stoup_cursor {
@@ -49,6 +49,7 @@ struct stoup_cursor {
 	struct stoup_snapshot *snap;
 	const char *name;
 	const struct stoup_schema *schema;
+	uint32_t stride; /* from record to record; of messages, from table entry to table entry */
 	struct stoup_part *parts;
 	uint32_t part_cnt;
 	uint32_t window, window_cap; /* segments to be read ahead: now, and at most; 0 = none */
@@ -98,6 +99,12 @@ void stoup_cursor_rewind(struct stoup_cursor *cur);
 const struct stoup_catalog_segment *stoup_place_segment(
 	const struct stoup_cursor *cur, struct stoup_place *place);
 
+/* What every record of the cursor is aligned to. */
+static inline uint32_t stoup_cursor_align(const struct stoup_cursor *cur)
+{
+	return cur->schema->stride ? cur->schema->align : STOUP_MESSAGE_STRIDE;
+}
+
 /* Lease the block of the segment at cur->at: positive, 0, or a negative errno with text. */
 int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg);
 
@@ -112,6 +119,12 @@ void stoup_segment_cut(const struct stoup_cursor *cur, const struct stoup_part *
 
 /* Remember where the span that is out ends, and give its block back. */
 void stoup_cursor_let_go(struct stoup_cursor *cur);
+
+/* A record as its schema's length, or a message as head and hash of its bytes, which may be millions: what tells
+ * it from any other, in stoup_record_copy_len bytes at `dst`. */
+size_t stoup_record_copy_len(const struct stoup_schema *schema);
+void stoup_record_copy(
+	const uint8_t *base, uint64_t idx, const struct stoup_schema *schema, uint8_t *dst);
 
 /* Key of a record; the first of cnt records whose key is at least key_ns, and the first whose key is
  * above it. */

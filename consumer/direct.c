@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include "consumer/direct.h"
+#include "shm/message.h"
 #include "shm/wire.h"
 
 /* ---- which parts ------------------------------------------------------------------------------ */
@@ -77,9 +78,8 @@ static int part_check(
 				cur->name, seg->block_idx, volume_name(part->vol),
 				codec_text(block));
 		if (block->stored_len != block->raw_len || seg->raw_off > block->raw_len ||
-			(uint64_t)seg->record_cnt * cur->schema->stride >
-				block->raw_len - seg->raw_off ||
-			((block->stored_off + seg->raw_off) & (cur->schema->align - 1)) != 0)
+			(uint64_t)seg->record_cnt * cur->stride > block->raw_len - seg->raw_off ||
+			((block->stored_off + seg->raw_off) & (stoup_cursor_align(cur) - 1)) != 0)
 			return stoup_error_set(err, -EPROTO,
 				"pool '%s': a segment at byte %u of block %u does not lie within it, or "
 				"not aligned",
@@ -237,7 +237,7 @@ static uint64_t file_off(const struct stoup_part *part, const struct stoup_catal
 static int touches(const struct stoup_cursor *cur, const struct stoup_part *part,
 	const struct stoup_catalog_segment *low, const struct stoup_catalog_segment *high)
 {
-	return file_off(part, low) + (uint64_t)low->record_cnt * cur->schema->stride ==
+	return file_off(part, low) + (uint64_t)low->record_cnt * cur->stride ==
 	               file_off(part, high) &&
 	       low->ordinal + low->record_cnt == high->ordinal;
 }
@@ -274,6 +274,30 @@ static int run_next(struct stoup_cursor *cur, struct run *run)
 	}
 }
 
+/* Nobody has decoded these blocks, so nobody has looked at their messages yet. Between the table of one
+ * segment and the next one lie messages, so that a run is one segment. */
+static int run_messages_check(struct stoup_cursor *cur, const struct run *run)
+{
+	const struct stoup_catalog_segment *seg = run->low;
+	const struct stoup_catalog_block *block = segment_block(run->part, seg);
+	const struct stoup_message_run bytes = {
+		.base = run->part->bytes + block->stored_off,
+		.len = block->raw_len,
+		.cnt = seg->record_cnt,
+		.first_key = seg->first_key,
+		.last_key = seg->last_key,
+		.keeps_order = (run->part->series->flags & STOUP_CATALOG_KEEP_ORDER) != 0,
+	};
+	struct stoup_error why;
+
+	if (stoup_message_table_check(&bytes, seg->raw_off, &why) == 0)
+		return 0;
+	return stoup_error_set(&cur->error, -EBADMSG,
+		"%.40s: block %u at offset %llu: %s; mend: stoup verify",
+		volume_name(run->part->vol), seg->block_idx, (unsigned long long)block->stored_off,
+		why.text);
+}
+
 /* Cut a run to the range: 1, 0 nothing of it is in the range. */
 static int run_cut(struct stoup_cursor *cur, const struct run *run, struct stoup_span *ret)
 {
@@ -288,9 +312,9 @@ static int run_cut(struct stoup_cursor *cur, const struct run *run, struct stoup
 	if (first >= high)
 		return 0;
 	*ret = (struct stoup_span){
-		.base = base + low * cur->schema->stride,
+		.base = base + low * cur->stride,
 		.record_cnt = high - first,
-		.stride = cur->schema->stride,
+		.stride = cur->stride,
 		.ordinal = run->part->ordinal + first,
 		.first_key = run->low->first_key,
 		.last_key = run->high->last_key,
@@ -327,9 +351,14 @@ static int served(struct stoup *st)
 int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	struct stoup *st = cur->st;
+	struct stoup_place before = cur->at;
 	struct run run;
 
-	while (run_next(cur, &run)) {
+	for (; run_next(cur, &run); before = cur->at) {
+		if (cur->schema->stride == 0 && run_messages_check(cur, &run) < 0) {
+			cur->at = before; /* where stoup_cursor_skip goes on */
+			return cur->error.code;
+		}
 		if (!run_cut(cur, &run, ret))
 			continue;
 		atomic_fetch_add_explicit(&st->direct_cnt, 1, memory_order_relaxed);

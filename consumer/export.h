@@ -18,6 +18,9 @@
 #if __has_include("shm/stoup_records.h")
 #include "shm/stoup_records.h"
 #endif
+#if __has_include("shm/stoup_doc.h")
+#include "shm/stoup_doc.h"
+#endif
 #if __has_include("consumer/stoup.h")
 #include "consumer/stoup.h"
 #endif

@@ -86,7 +86,7 @@ void stoup_anchor_take(struct stoup_cursor *cur)
 		cur->anchor.key = key;
 		cur->anchor.ties = cur->tail_ties;
 		cur->anchor.ordinal = cur->span_ordinal + at;
-		memcpy(cur->anchor.bytes, cur->span_base + at * schema->stride, schema->stride);
+		stoup_record_copy(cur->span_base, at, schema, cur->anchor.bytes);
 	}
 	cur->span_cnt = 0;
 }
@@ -375,6 +375,16 @@ static int target_of_last_key(struct stoup_cursor *cur, uint64_t *ret)
 	return rc;
 }
 
+static int is_anchor(const struct stoup_cursor *cur, const uint8_t *base, uint64_t idx)
+{
+	uint8_t copy[sizeof(struct stoup_message_head) + sizeof(uint64_t)];
+
+	if (cur->schema->stride)
+		return memcmp(base + idx * cur->stride, cur->anchor.bytes, cur->stride) == 0;
+	stoup_record_copy(base, idx, cur->schema, copy);
+	return memcmp(copy, cur->anchor.bytes, sizeof(copy)) == 0;
+}
+
 /* Is the record `target` the anchor? 0; -ESTALE, or as stoup_next. */
 static int compare(struct stoup_cursor *cur, uint64_t target)
 {
@@ -390,8 +400,7 @@ static int compare(struct stoup_cursor *cur, uint64_t target)
 	if (rc < 0)
 		return rc;
 	if (target < ordinal || target - ordinal >= seg->record_cnt ||
-		memcmp(base + (target - ordinal) * cur->schema->stride, cur->anchor.bytes,
-			cur->schema->stride) != 0)
+		!is_anchor(cur, base, target - ordinal))
 		rc = differs(cur, "is another one");
 	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
 	return rc;

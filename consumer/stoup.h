@@ -185,7 +185,8 @@ struct stoup_range {
 #define STOUP_DIRECT_OR_POOL 0x4u /* the same where it can be, else from the pool */
 
 /* A run of records inside the pool: record i is at base + i * stride. Valid until the next call on the
- * cursor. Fields from `client` on are private. */
+ * cursor. Fields from `client` on are private. Of messages (schema->flags has STOUP_SCHEMA_VARIABLE) only
+ * stoup_message_at reads a record: the bytes lie in front of the table that base points to. */
 struct stoup_span {
 	const void *base;
 	uint64_t record_cnt; /* at least 1 */
@@ -198,16 +199,54 @@ struct stoup_span {
 	uint32_t cell_idx, session_no;
 };
 
+/* A message: its key and its bytes in place, as long as the span they are read from. `bytes` is aligned to 8,
+ * and not followed by a zero byte that one may count on. */
+struct stoup_message {
+	int64_t key;       /* as put; of a series with STOUP_SERIES_KEEP_ORDER it may step back */
+	const void *bytes; /* never NULL, also where len is 0 */
+	uint32_t len, zero;
+};
+
+/* Message i (below record_cnt) of a span of messages: two loads. All was checked before the span was handed
+ * out, so nothing here can fail:
+ *
+ *      while ((rc = stoup_next(cur, &span)) > 0)
+ *              for (uint64_t i = 0; i < span.record_cnt; i++) {
+ *                      struct stoup_message m = stoup_message_at(&span, i);
+ *                      printf("%lld %.*s\n", (long long)m.key, (int)m.len, (const char *)m.bytes);
+ *              } */
+STOUP_API struct stoup_message stoup_message_at(const struct stoup_span *span, uint64_t i);
+
+/* The first message of a span whose key is at least key_ns, record_cnt where there is none: bisected. Not for a
+ * series with STOUP_SERIES_KEEP_ORDER, whose keys are in no order. Thread-safe, as the one above. */
+STOUP_API uint64_t stoup_message_bound(const struct stoup_span *span, int64_t key_ns);
+
+/* The calls that are worth inlining. The library exports them as well, for bindings, whose parsers set
+ * STOUP_NO_INLINE. */
+#ifndef STOUP_NO_INLINE
+extern inline __attribute__((gnu_inline)) struct stoup_message stoup_message_at(
+	const struct stoup_span *span, uint64_t i)
+{
+	const uint32_t *entry = (const uint32_t *)span->base + i;
+	const struct stoup_message_head *head =
+		(const struct stoup_message_head *)(const void *)((const uint8_t *)entry - *entry);
+	struct stoup_message ret = {head->key, head + 1, head->len, 0};
+
+	return ret;
+}
+#endif
+
 /* Start a scan, forward or backward. `range` NULL = everything, forward. The cursor is freed by
  * stoup_cursor_close. Needs no block: never waits, but where STOUP_DIRECT asks the daemon for a file that
  * is not mapped yet. -EINVAL for a range that ends before it begins, or whose flags are unknown; -ENOENT
- * for a series that was found through another attachment, or that the store has no more; -ENOTSUP for a series
- * of variable-length messages. Thread-safe.
+ * for a series that was found through another attachment, or that the store has no more. Thread-safe.
+ * Series of variable-length messages are scanned like those of records; their spans are read by stoup_message_at.
  *
  * STOUP_DIRECT, for series that are not compressed (ingest --codec none): the cursor reads the volumes' own
  * files, mapped read-only into this process once per volume, through the page cache of the machine. A span is
  * as long as the records lie one behind the other in the file. It takes no lease, no buffer and no room of the
- * pool, stays valid until stoup_detach, and needs the daemon only until stoup_scan has returned. Checksums
+ * pool, stays valid until stoup_detach, and needs the daemon only until stoup_scan has returned. Messages are
+ * checked when their segment is handed out, so that a span is as safe as one of the pool. Checksums
  * are not looked at (stoup verify does that), and a file that somebody truncates takes its bytes away with
  * SIGBUS: volumes are immutable, replace them by renaming. -ENOTSUP where some of the range is compressed, -EIO
  * where a file is shorter than its index says or another one; the other errors of stoup_next. */

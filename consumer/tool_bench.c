@@ -141,7 +141,9 @@ static int series_choose(
 		most = series.record_cnt * series.schema->stride;
 		*ret = series;
 	}
-	return most ? 0 : stoup_error_set(err, -ENOENT, "there are no records");
+	return most ? 0
+	            : stoup_error_set(err, -ENOENT,
+			      "there are no records (messages of variable length are not measured)");
 }
 
 static int attach(const struct stoup_bench *b, uint32_t ahead_cnt, struct stoup **ret,

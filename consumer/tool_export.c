@@ -42,7 +42,7 @@ static int write_text(struct stoup_export *export, const struct stoup_series *se
 		stoup_text_header(&text);
 	while (!stoup_out_failed(out) && (rc = stoup_next(cur, &span)) > 0) {
 		for (uint64_t i = 0; i < span.record_cnt && !stoup_out_failed(out); i++)
-			stoup_text_record(&text, (const char *)span.base + i * span.stride);
+			stoup_text_span(&text, &span, i);
 		*ret_cnt += span.record_cnt;
 	}
 	if (rc < 0)

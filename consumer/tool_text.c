@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "consumer/tool_messages.h"
 #include "shm/format.h"
 #include "shm/json.h"
 
@@ -46,7 +47,7 @@ static void print_field(
 		fputs(text->field, text->out);
 }
 
-void stoup_text_record(const struct stoup_text *text, const void *record)
+static void record_print(const struct stoup_text *text, const void *record)
 {
 	const struct stoup_schema *schema = text->schema;
 	const char *sep = "";
@@ -76,6 +77,10 @@ void stoup_text_header(const struct stoup_text *text)
 
 	if (text->json)
 		return;
+	if (schema->flags & STOUP_SCHEMA_VARIABLE) {
+		stoup_tool_messages_header(text->out);
+		return;
+	}
 	for (uint32_t i = 0; i < schema->field_cnt; i++) {
 		if (schema->fields[i].flags & STOUP_FIELD_HIDDEN)
 			continue;
@@ -101,4 +106,15 @@ void stoup_text_fini(struct stoup_text *text)
 {
 	free(text->field);
 	text->field = NULL;
+}
+
+void stoup_text_span(const struct stoup_text *text, const struct stoup_span *span, uint64_t idx)
+{
+	if (text->schema->flags & STOUP_SCHEMA_VARIABLE) {
+		struct stoup_message message = stoup_message_at(span, idx);
+
+		stoup_tool_message_print(text->out, text->schema, &message, text->json);
+	} else {
+		record_print(text, (const char *)span->base + idx * span->stride);
+	}
 }

@@ -2,7 +2,7 @@
 /* tool_text.h - records as lines of CSV or JSON, for `stoup cat` and `stoup export`.
  *
  * Numbers are exact decimals, times ISO 8601 with nanoseconds, undefined values print as nothing (CSV) or
- * null (JSON). Reserved bytes (hidden fields) are not printed.
+ * null (JSON). Reserved bytes (hidden fields) are not printed. Messages print as tool_messages.h says.
  *
  * Concurrency: one thread. Errors of the stream stay in it (ferror).
  */
@@ -11,7 +11,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
-#include "shm/stoup_types.h"
+#include "consumer/stoup.h"
 
 struct stoup_text {
 	FILE *out;
@@ -28,7 +28,8 @@ int stoup_text_init(
 /* CSV's line of names; nothing for JSON. */
 void stoup_text_header(const struct stoup_text *text);
 
-void stoup_text_record(const struct stoup_text *text, const void *record);
+/* The idx-th record, or message, of a span of that schema. */
+void stoup_text_span(const struct stoup_text *text, const struct stoup_span *span, uint64_t idx);
 
 void stoup_text_fini(struct stoup_text *text);
 

@@ -27,6 +27,10 @@
 int stoup_cmd_ingest(int argc, char **argv);
 int stoup_cmd_ls(int argc, char **argv);
 int stoup_cmd_verify(int argc, char **argv);
+int stoup_cmd_compact(int argc, char **argv);
+int stoup_cmd_rm(int argc, char **argv);
+int stoup_cmd_diff(int argc, char **argv);
+int stoup_cmd_info(int argc, char **argv);
 
 /* Commands that read a pool (consumer; the same prototypes stand there). */
 int stoup_cmd_stat(int argc, char **argv);

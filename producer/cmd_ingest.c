@@ -6,6 +6,7 @@
 #include "producer/cmd.h"
 #include "producer/import_state.h"
 #include "producer/ingest_run.h"
+#include "producer/stop.h"
 
 static const char usage_head[] =
 	"usage: stoup ingest --store DIR [options] FILE|DIRECTORY...\n"
@@ -360,6 +361,7 @@ static void options_share(struct stoup_ingest *ingest)
 	options->csv.series = options->series;
 	options->event64.series = options->series;
 	options->event64.allow_partial = options->allow_partial;
+	options->allow_steps = ingest->import.order != STOUP_ORDER_REFUSE;
 	ingest->import.filter = options->filter;
 }
 
@@ -385,10 +387,12 @@ int stoup_cmd_ingest(int argc, char **argv)
 		rc = STOUP_EXIT_USAGE;
 	} else {
 		options_share(&args.ingest);
+		stoup_stop_catch();
 		rc = stoup_ingest_run(&args.ingest, &err) < 0 ? STOUP_EXIT_FAIL : STOUP_EXIT_OK;
 		if (rc != STOUP_EXIT_OK)
 			fprintf(stderr, "stoup ingest: %s\n", err.text);
 	}
 	free(args.ingest.args);
+	stoup_stop_raise();
 	return rc;
 }

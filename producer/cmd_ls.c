@@ -131,15 +131,15 @@ static uint32_t known_transform(uint32_t transform)
 static void row_add(struct row *row, const struct part *part)
 {
 	const struct stoup_vol_series *series = part->series;
-	uint64_t stride = schema_of(part)->stride;
 	uint32_t i;
 
 	for (i = 0; i < series->segment_cnt; i++) {
 		const struct stoup_vol_segment *segment =
 			&part->index->segments[series->segment_first + i];
 		const struct stoup_vol_block *block = &part->index->blocks[segment->block_idx];
-		double len = (double)segment->record_cnt * (double)stride;
+		double len = segment->raw_len;
 
+		row->raw_len += segment->raw_len;
 		row->stored_len += (double)block->stored_len * len / (double)block->raw_len;
 		row->codecs |= 1u << known_codec(block->codec);
 		row->transforms |= 1u << known_transform(block->transform);
@@ -151,7 +151,6 @@ static void row_add(struct row *row, const struct part *part)
 	if (row->part_cnt == 0 || series->last_key > row->last_key)
 		row->last_key = series->last_key;
 	row->record_cnt += series->record_cnt;
-	row->raw_len += series->record_cnt * stride;
 	row->flags |= series->flags;
 	row->part_cnt++;
 }

@@ -20,19 +20,26 @@
 #include "producer/progress.h"
 #include "producer/runs.h"
 #include "producer/store.h"
+#include "producer/verify.h"
 #include "producer/volume_file.h"
 
 #define PAD_CHUNK_LEN 4096u
 
 static const char usage_text[] =
 	"usage: stoup verify [--quiet] STORE|FILE...\n"
+	"       stoup verify --repair [--dry-run] [--quiet] STORE...\n"
 	"\n"
 	"Check every checksum, decode every block, check padding and the order of keys. Each fault "
 	"is\n"
 	"told with file, region and offset; the exit status is 1 when there is one, and when a\n"
 	"directory holds no volumes.\n"
 	"\n"
-	"  --quiet   faults only\n";
+	"  --quiet     faults only\n"
+	"  --repair    drop what is damaged, so that the rest is whole: a volume with damaged blocks is written\n"
+	"              anew without them, one whose index is damaged is no longer a part of the store. Tells of\n"
+	"              each lost segment its series, records, ordinals and times. The damaged files stay beside\n"
+	"              as NAME.damaged. A store without damage is not touched. Exit status 0: it is whole now\n"
+	"  --dry-run   with --repair: only say what would be dropped\n";
 
 struct verify {
 	int quiet;
@@ -50,6 +57,7 @@ struct check {
 	uint32_t *order; /* segments by block */
 	uint8_t *stored, *raw;
 	void *scratch;
+	struct stoup_verify_marks *marks; /* NULL: nobody mends */
 	uint64_t fault_cnt;
 };
 
@@ -70,6 +78,14 @@ static void report(struct check *check, const struct stoup_vol_fault *fault)
 	check->fault_cnt++;
 }
 
+static void segment_mark(struct check *check, uint32_t segment_idx)
+{
+	if (!check->marks || check->marks->segments[segment_idx])
+		return;
+	check->marks->segments[segment_idx] = 1;
+	check->marks->segment_cnt++;
+}
+
 static void report_segment(
 	struct check *check, uint32_t segment_idx, uint64_t record_idx, const char *what)
 {
@@ -83,6 +99,7 @@ static void report_segment(
 	snprintf(fault.what, sizeof(fault.what), "record %" PRIu64 " of series %.80s: %s",
 		segment->ordinal + record_idx, series->name, what);
 	report(check, &fault);
+	segment_mark(check, segment_idx);
 }
 
 /* ---- padding --------------------------------------------------------------------------------- */
@@ -111,6 +128,8 @@ static void pad_check(struct check *check, uint64_t off, uint64_t len)
 			snprintf(fault.what, sizeof(fault.what), "reading failed: %s",
 				strerror(-rc));
 		report(check, &fault);
+		if (check->marks)
+			check->marks->padding = 1;
 		return;
 	}
 }
@@ -169,6 +188,7 @@ static void run_check(struct check *check, uint32_t segment_idx)
 		return;
 	snprintf(fault.what, sizeof(fault.what), "%.*s", (int)sizeof(fault.what) - 1, err.text);
 	report(check, &fault);
+	segment_mark(check, segment_idx);
 }
 
 /* Check one block; *at is the place in check->order of its first segment. */
@@ -192,6 +212,8 @@ static void block_check(struct check *check, uint32_t block_idx, uint32_t *at)
 			segment_check(check, segment_idx);
 		else if (rc == 0)
 			run_check(check, segment_idx);
+		else
+			segment_mark(check, segment_idx);
 	}
 }
 
@@ -284,6 +306,29 @@ static void volume_verify(
 		index->block_cnt, plural(index->block_cnt), len);
 }
 
+int64_t stoup_volume_verify(const struct stoup_store_volume *volume,
+	struct stoup_progress *progress, uint64_t done_len, struct stoup_verify_marks *marks)
+{
+	struct verify verify = {.done_len = done_len};
+	struct check check = {.verify = &verify,
+		.path = volume->path,
+		.fd = volume->fd,
+		.index = volume->index,
+		.marks = marks};
+	int rc = check_init(&check);
+
+	if (progress)
+		verify.progress = *progress;
+	if (rc == 0) {
+		padding_check(&check);
+		blocks_check(&check);
+	}
+	check_fini(&check);
+	if (progress)
+		*progress = verify.progress;
+	return rc < 0 ? rc : (int64_t)check.fault_cnt;
+}
+
 static void file_verify(struct verify *verify, const char *path, int fd, uint64_t file_len)
 {
 	struct stoup_vol_index *index = NULL;
@@ -358,36 +403,57 @@ static int path_verify(struct verify *verify, const char *path, struct stoup_err
 	return rc;
 }
 
+/* What the options ask for. */
+struct verify_args {
+	int repair, dry_run, path_cnt;
+};
+
+static int args_parse(struct verify *verify, struct verify_args *args, int argc, char **argv,
+	struct stoup_error *err)
+{
+	int i;
+
+	for (i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--quiet") == 0)
+			verify->quiet = 1;
+		else if (strcmp(argv[i], "--repair") == 0)
+			args->repair = 1;
+		else if (strcmp(argv[i], "--dry-run") == 0)
+			args->dry_run = 1;
+		else if (argv[i][0] == '-')
+			return stoup_error_set(err, -EINVAL, "unknown option %.60s", argv[i]);
+		else
+			args->path_cnt++;
+	}
+	if (args->path_cnt == 0)
+		return stoup_error_set(err, -EINVAL, "STORE or FILE is missing");
+	if (args->dry_run && !args->repair)
+		return stoup_error_set(
+			err, -EINVAL, "--dry-run is of --repair: verify alone changes nothing");
+	return 0;
+}
+
 int stoup_cmd_verify(int argc, char **argv)
 {
 	struct verify verify = {0};
-	struct stoup_error err;
-	int i, failed = 0, path_cnt = 0;
+	struct verify_args args = {0};
+	struct stoup_error err = {0};
+	int i, rc, failed = 0;
 
-	for (i = 1; i < argc; i++) {
-		if (strcmp(argv[i], "--help") == 0) {
-			fputs(usage_text, stdout);
-			return STOUP_EXIT_OK;
-		}
-		if (strcmp(argv[i], "--quiet") == 0) {
-			verify.quiet = 1;
-			continue;
-		}
-		if (argv[i][0] == '-') {
-			fprintf(stderr,
-				"stoup verify: unknown option %s; see `stoup help verify`\n",
-				argv[i]);
-			return STOUP_EXIT_USAGE;
-		}
-		path_cnt++;
+	if (argc == 2 && strcmp(argv[1], "--help") == 0) {
+		fputs(usage_text, stdout);
+		return STOUP_EXIT_OK;
 	}
-	if (path_cnt == 0) {
-		fprintf(stderr,
-			"stoup verify: STORE or FILE is missing; see `stoup help verify`\n");
+	if (args_parse(&verify, &args, argc, argv, &err) < 0) {
+		fprintf(stderr, "stoup verify: %s; see `stoup help verify`\n", err.text);
 		return STOUP_EXIT_USAGE;
 	}
 	for (i = 1; i < argc; i++) {
-		if (argv[i][0] == '-' || path_verify(&verify, argv[i], &err) == 0)
+		if (argv[i][0] == '-')
+			continue;
+		rc = args.repair ? stoup_repair(argv[i], args.dry_run, verify.quiet, &err)
+		                 : path_verify(&verify, argv[i], &err);
+		if (rc == 0)
 			continue;
 		fprintf(stderr, "stoup verify: %s\n", err.text);
 		failed = 1;

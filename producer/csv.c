@@ -73,6 +73,15 @@ void stoup_csv_destroy(struct stoup_csv *csv)
 	free(csv);
 }
 
+void stoup_csv_restart(struct stoup_csv *csv, uint64_t line, uint64_t file_off)
+{
+	csv->row_off = csv->fill_len = 0;
+	csv->base_off = file_off;
+	csv->line = line;
+	csv->started = 1;
+	csv->ended = 0;
+}
+
 /* ---- buffer ---------------------------------------------------------------------------------- */
 
 /* Move the unread bytes to the front and read behind them. 0, or a negative errno. */

@@ -56,6 +56,10 @@ int stoup_csv_create(stoup_csv_read_fn *read, void *source, char delimiter, stru
  * is allowed. */
 int stoup_csv_next(struct stoup_csv *csv, struct stoup_csv_row *ret, struct stoup_error *err);
 
+/* Go on with another part of the same text, which begins with a row at this line and offset: what `read`
+ * gives from now on. No mark is looked for. For a reader that came to its end, or has read nothing. */
+void stoup_csv_restart(struct stoup_csv *csv, uint64_t line, uint64_t file_off);
+
 /* NULL is allowed. */
 void stoup_csv_destroy(struct stoup_csv *csv);
 

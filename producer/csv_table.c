@@ -20,6 +20,7 @@ struct stoup_csv_table {
 	uint8_t *record;
 	struct stoup_csv_bind key; /* once bound */
 	int bound;
+	int shared; /* the plan is another table's */
 };
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -151,12 +152,19 @@ const struct stoup_schema *stoup_csv_table_schema(const struct stoup_csv_table *
 	return table->plan->schema;
 }
 
+static int record_alloc(struct stoup_csv_table *table, struct stoup_error *err)
+{
+	size_t len = (table->plan->schema->stride + 63u) & ~(size_t)63;
+
+	table->record = aligned_alloc(64, len);
+	return table->record ? 0 : stoup_error_set(err, -ENOMEM, "out of memory");
+}
+
 int stoup_csv_table_create(stoup_csv_read_fn *read, void *source, const char *name,
 	const struct stoup_csv_options *options, struct stoup_csv_table **ret,
 	struct stoup_error *err)
 {
 	struct stoup_csv_table *table = calloc(1, sizeof *table);
-	size_t len;
 	int rc;
 
 	if (!table)
@@ -168,12 +176,9 @@ int stoup_csv_table_create(stoup_csv_read_fn *read, void *source, const char *na
 	rc = stoup_csv_create(read, source, options->delimiter, &table->csv, err);
 	if (rc)
 		goto out_destroy;
-	len = (table->plan->schema->stride + 63u) & ~(size_t)63;
-	table->record = aligned_alloc(64, len);
-	if (!table->record) {
-		rc = stoup_error_set(err, -ENOMEM, "out of memory");
+	rc = record_alloc(table, err);
+	if (rc)
 		goto out_destroy;
-	}
 	*ret = table;
 	return 0;
 out_destroy:
@@ -181,12 +186,46 @@ out_destroy:
 	return rc;
 }
 
+int stoup_csv_table_share(const struct stoup_csv_table *bound, stoup_csv_read_fn *read,
+	void *source, struct stoup_csv_table **ret, struct stoup_error *err)
+{
+	struct stoup_csv_table *table = malloc(sizeof *table);
+	int rc;
+
+	if (!table)
+		return stoup_error_set(err, -ENOMEM, "out of memory");
+	*table = *bound;
+	table->shared = 1;
+	table->csv = NULL;
+	table->record = NULL;
+	rc = stoup_csv_create(read, source, table->plan->options->delimiter, &table->csv, err);
+	if (rc == 0)
+		rc = record_alloc(table, err);
+	if (rc) {
+		stoup_csv_table_destroy(table);
+		return rc;
+	}
+	*ret = table;
+	return 0;
+}
+
+int stoup_csv_table_bound(const struct stoup_csv_table *table)
+{
+	return table->bound;
+}
+
+void stoup_csv_table_restart(struct stoup_csv_table *table, uint64_t line, uint64_t file_off)
+{
+	stoup_csv_restart(table->csv, line, file_off);
+}
+
 void stoup_csv_table_destroy(struct stoup_csv_table *table)
 {
 	if (!table)
 		return;
 	stoup_csv_destroy(table->csv);
-	stoup_csv_plan_destroy(table->plan);
+	if (!table->shared)
+		stoup_csv_plan_destroy(table->plan);
 	free(table->record);
 	free(table);
 }

@@ -29,6 +29,17 @@ int stoup_csv_table_create(stoup_csv_read_fn *read, void *source, const char *na
 	const struct stoup_csv_options *options, struct stoup_csv_table **ret,
 	struct stoup_error *err);
 
+/* Open another table of the same text over the plan of one that has read its first row: for parts of it,
+ * by another thread. `bound` must outlive it. 0 or -ENOMEM. */
+int stoup_csv_table_share(const struct stoup_csv_table *bound, stoup_csv_read_fn *read,
+	void *source, struct stoup_csv_table **ret, struct stoup_error *err);
+
+/* Go on with another part of the text: as stoup_csv_restart. */
+void stoup_csv_table_restart(struct stoup_csv_table *table, uint64_t line, uint64_t file_off);
+
+/* Has it read its first row? */
+int stoup_csv_table_bound(const struct stoup_csv_table *table);
+
 /* The schema of the records; valid as long as the table. */
 const struct stoup_schema *stoup_csv_table_schema(const struct stoup_csv_table *table);
 

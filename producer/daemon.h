@@ -109,8 +109,9 @@ struct stoup_volume {
 	int closed; /* takes no requests any more; its buffers are on their way out */
 	struct stoup_region catalog; /* read-write here, ro_fd for consumers */
 	_Atomic uint64_t *residency;
-	uint32_t *load_idx; /* per block: its load under way, or STOUP_IDX_NONE */
-	uint16_t *load_cnt; /* per block: times loaded, stops at UINT16_MAX */
+	uint32_t *load_idx;      /* per block: its load under way, or STOUP_IDX_NONE */
+	uint16_t *load_cnt;      /* per block: times loaded, stops at UINT16_MAX */
+	struct stoup_runs *runs; /* its messages by block; NULL where it holds none */
 	int give_fd;    /* its file, for consumers in direct mode; negative: why there is none */
 	int reader_idx; /* of the reader's file table; < 0: could not be added */
 	uint32_t store_idx;     /* of the --store it lies in */

@@ -123,6 +123,10 @@ static void job_run(struct decoder *decoder, const struct stoup_decode_job *job,
 		ret->result = job_decode(job, decoder->scratch);
 		ret->detail = detail_of(ret->result);
 	}
+	if (ret->result == 0) {
+		ret->result = stoup_runs_block_check(job->runs, job->block_idx, job->dst, NULL);
+		ret->detail = ret->result < 0 ? STOUP_DECODE_RUN : STOUP_DECODE_OK;
+	}
 	ret->busy_ns = stoup_clock_ns() - begin_ns;
 	count(&decoder->jobs, 1);
 	count(&decoder->bytes_in, job->src_len);
@@ -146,6 +150,8 @@ const char *stoup_decode_detail_text(enum stoup_decode_detail detail)
 		return "codec or transform unknown to this version";
 	case STOUP_DECODE_LENGTH:
 		return "lengths beyond the limits of a block";
+	case STOUP_DECODE_RUN:
+		return "decodes to messages that are damaged";
 	}
 	return "?";
 }

@@ -23,6 +23,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "producer/runs.h"
 #include "shm/stoup_types.h"
 
 #define STOUP_DECODE_THREAD_CAP      256u
@@ -49,10 +50,11 @@ struct stoup_decode_job {
 	void *dst;            /* raw_len bytes */
 	uint32_t src_len;
 	uint32_t raw_len;
-	uint32_t codec;     /* STOUP_CODEC_* */
-	uint32_t transform; /* STOUP_TRANSFORM_* */
-	uint32_t flags;     /* STOUP_DECODE_* */
-	uint32_t zero;
+	uint32_t codec;                /* STOUP_CODEC_* */
+	uint32_t transform;            /* STOUP_TRANSFORM_* */
+	uint32_t flags;                /* STOUP_DECODE_* */
+	uint32_t block_idx;            /* for `runs` */
+	const struct stoup_runs *runs; /* whose messages are checked as well (runs.h), or NULL */
 };
 
 enum stoup_decode_detail {
@@ -61,13 +63,14 @@ enum stoup_decode_detail {
 	STOUP_DECODE_CONTENT, /* -EBADMSG: right hash, but they do not decode to raw_len bytes */
 	STOUP_DECODE_UNKNOWN, /* -ENOTSUP: codec or transform of a later version */
 	STOUP_DECODE_LENGTH,  /* -EINVAL: lengths beyond the caps */
+	STOUP_DECODE_RUN,     /* -EBADMSG: decoded, but its messages are damaged; dst holds them */
 };
 
 struct stoup_decode_result {
 	uint64_t cookie;
 	uint64_t found_hash; /* XXH3-64 of the stored bytes: for the text after STOUP_DECODE_HASH */
 	uint64_t busy_ns;    /* time of checking and decoding */
-	int result;          /* 0 or a negative errno; after an error dst holds anything */
+	int result;          /* 0 or a negative errno; after an error but RUN dst holds anything */
 	enum stoup_decode_detail detail;
 };
 

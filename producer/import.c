@@ -10,9 +10,11 @@
 #include <time.h>
 #include "codec/volume.h"
 #include "producer/import_state.h"
+#include "producer/stop.h"
 #include "shm/format.h"
 
 #define PROGRESS_RECORDS 65536u /* how often the clock is looked at */
+#define STOP_RECORDS     4096u  /* how often it is asked whether to stop */
 #define WHERE_CAP        112u
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -310,6 +312,8 @@ static int64_t admit(struct stoup_import *import, uint32_t series_idx, int64_t k
 	int64_t effective = order_check(import, &import->series[series_idx], key, where, err);
 	int rc;
 
+	if (import->record_cnt % STOP_RECORDS == 0 && (rc = stoup_stop_asked(err)) < 0)
+		return rc;
 	if (effective < 0)
 		return effective;
 	rc = overlap_early(import, series_idx, effective, err);

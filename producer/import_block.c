@@ -2,6 +2,8 @@
 /* import_block.c - filling blocks, and writing the encoded ones into volumes. */
 #include "producer/import_block.h"
 
+#include "producer/stop.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -347,8 +349,10 @@ static int slot_write(struct stoup_import_builder *builder, const struct stoup_e
 	};
 	uint64_t before;
 	int64_t idx;
-	int rc = 0;
+	int rc = stoup_stop_asked(err);
 
+	if (rc < 0)
+		return rc;
 	if (slot->rc < 0)
 		return stoup_error_set(err, slot->rc,
 			"encoding a block of %" PRIu32 " bytes failed: %s", slot->raw_len,

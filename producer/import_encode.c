@@ -34,6 +34,8 @@ struct stoup_encode {
 static void slot_encode(
 	struct stoup_encode *encode, struct stoup_encoder *encoder, struct stoup_encode_slot *slot)
 {
+	if (slot->is_encoded)
+		return;
 	if (!encoder) {
 		slot->rc = -ENOMEM;
 		return;
@@ -162,6 +164,7 @@ struct stoup_encode_slot *stoup_encode_next(struct stoup_encode *encode)
 		return NULL;
 	slot->raw_len = 0;
 	slot->segment_cnt = 0;
+	slot->is_encoded = 0;
 	slot->rc = 0;
 	slot->state = SLOT_FREE;
 	return slot;

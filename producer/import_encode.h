@@ -36,6 +36,7 @@ struct stoup_encode_slot {
 	uint32_t volume_idx;
 	struct stoup_encode_segment *segments;
 	uint32_t segment_cnt, segment_cap;
+	int is_encoded; /* the caller filled what stands below, too: it is only passed on */
 	/* Filled by a worker. */
 	uint8_t *stored;
 	size_t stored_len;

@@ -40,15 +40,15 @@ static uint64_t gcd(uint64_t a, uint64_t b)
  * block would leave more than a tenth of it empty, so that their blocks are larger. Blocks that are
  * stored as they are begin at multiples of 4096 bytes: where it costs under a tenth, they hold a
  * multiple of that, and so follow each other without a gap, as one array when mapped. */
-static uint32_t block_len(const struct stoup_import *import, uint32_t stride)
+uint32_t stoup_import_block_len(uint32_t block_len, uint32_t codec, uint32_t stride)
 {
-	uint64_t len = import->options.block_len;
+	uint64_t len = block_len;
 	uint64_t even = (uint64_t)stride / gcd(stride, STOUP_VOL_BLOCK_ALIGN_RAW) *
 	                STOUP_VOL_BLOCK_ALIGN_RAW;
 
 	if (len < 10ull * stride)
 		len = 10ull * stride;
-	if (import->options.encoding.codec == STOUP_CODEC_NONE && len / even * even >= len / 10 * 9)
+	if (codec == STOUP_CODEC_NONE && len / even * even >= len / 10 * 9)
 		return (uint32_t)(len / even * even);
 	return (uint32_t)(len / stride * stride);
 }
@@ -66,8 +66,9 @@ static int schema_copy(const struct stoup_import *import, const struct stoup_sch
 	copy.schema.fields = copy.fields;
 	copy.price = sum_field(&copy.schema, "price", "close");
 	copy.volume = sum_field(&copy.schema, "size", "volume");
-	copy.block_len =
-		schema->stride ? block_len(import, schema->stride) : import->options.block_len;
+	copy.block_len = schema->stride ? stoup_import_block_len(import->options.block_len,
+						  import->options.encoding.codec, schema->stride)
+	                                : import->options.block_len;
 	*ret = copy;
 	return 0;
 }

@@ -157,6 +157,8 @@ int stoup_import_series_cmp(const struct stoup_import *import, uint32_t a, uint3
 /* Series indexes in that order; the caller frees. NULL: no memory. */
 uint32_t *stoup_import_series_sorted(const struct stoup_import *import);
 void stoup_import_series_fini(struct stoup_import *import);
+/* Decoded bytes of a full block of records of `stride` bytes, where block_len was asked for. */
+uint32_t stoup_import_block_len(uint32_t block_len, uint32_t codec, uint32_t stride);
 
 /* import_arena.c: keep a record; a full arena becomes a run of the spill file. */
 int stoup_import_arena_create(struct stoup_import *import, struct stoup_error *err);

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "producer/importer_binary.h"
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
 
@@ -99,6 +100,49 @@ static const struct stoup_importer dbn = {
 	.ingest = dbn_ingest,
 };
 
+/* ---- JSON lines -------------------------------------------------------------------------------- */
+
+/* A row of CSV may begin with a brace, too, in a file that is named so. */
+static int jsonl_is(const uint8_t *bytes, size_t len, const char *path)
+{
+	if (strstr(path, ".jsonl") || strstr(path, ".ndjson"))
+		return STOUP_FORMAT_SURE;
+	if (strstr(path, ".csv") || strstr(path, ".tsv"))
+		return STOUP_FORMAT_NO;
+	return stoup_jsonl_is(bytes, len) ? STOUP_FORMAT_GUESS : STOUP_FORMAT_NO;
+}
+
+static int jsonl_option(struct stoup_ingest_options *options, const char *name, const char *value,
+	struct stoup_error *err)
+{
+	return stoup_jsonl_option(&options->jsonl, name, value, err);
+}
+
+static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input,
+	const struct stoup_ingest_options *options, struct stoup_error *err)
+{
+	struct stoup_jsonl_options jsonl = options->jsonl;
+
+	jsonl.series = options->series;
+	jsonl.csv = &options->csv;
+	jsonl.filter = &options->filter;
+	jsonl.allow_partial = options->allow_partial;
+	return stoup_ingest_jsonl(sink, input, &jsonl, err);
+}
+
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+
+static const struct stoup_importer jsonl = {
+	.name = "jsonl",
+	.what = "JSON lines",
+	.suffixes = jsonl_suffixes,
+	.has_symbols = 1,
+	.is = jsonl_is,
+	.option = jsonl_option,
+	.usage = stoup_jsonl_usage,
+	.ingest = jsonl_ingest,
+};
+
 /* ---- CSV --------------------------------------------------------------------------------------- */
 
 static int csv_is(const uint8_t *bytes, size_t len, const char *path)
@@ -136,7 +180,8 @@ static const struct stoup_importer csv = {
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-const struct stoup_importer *const stoup_importers[] = {&npy, &dbn, &csv, NULL};
+const struct stoup_importer *const stoup_importers[] = {&npy, &dbn, &stoup_importer_bi5,
+	&stoup_importer_itch, &stoup_importer_frames, &jsonl, &csv, NULL};
 
 const struct stoup_importer *stoup_importer_named(const char *format)
 {
@@ -153,7 +198,7 @@ const struct stoup_importer *stoup_importer_named(const char *format)
 int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_options *options,
 	const struct stoup_importer **ret, int *ret_guess, struct stoup_error *err)
 {
-	const uint8_t *bytes;
+	const uint8_t *bytes = NULL; /* at the end of the stream */
 	int64_t n;
 
 	*ret_guess = 0;

@@ -17,8 +17,11 @@
 #include <stddef.h>
 #include "producer/event64_build.h"
 #include "producer/filter.h"
+#include "producer/frames.h"
 #include "producer/ingest_csv.h"
 #include "producer/ingest_dbn.h"
+#include "producer/ingest_itch.h"
+#include "producer/ingest_jsonl.h"
 #include "producer/input.h"
 #include "producer/sink.h"
 
@@ -35,9 +38,16 @@ struct stoup_ingest_options {
 	const char *format;         /* --format as given; NULL: auto */
 	struct stoup_filter filter; /* applied by the importer (symbols) and by the import (keys) */
 	int allow_partial;          /* of a file that is cut at its end take what is whole */
+	int allow_steps;  /* times may step back: they are sorted, or kept in their order */
+	const char *date; /* of files that have times of day only; NULL: by their names */
 	struct stoup_dbn_options dbn;
+	struct stoup_itch_options itch;
+	const char *symbol;      /* of files that hold one symbol; NULL: by their paths */
+	int bi5_hour, bi5_point; /* one more than what was given; 0: not given */
+	struct stoup_frames_options frames;
 	struct stoup_csv_options csv;
 	struct stoup_event64_options event64;
+	struct stoup_jsonl_options jsonl;
 };
 
 struct stoup_importer {

@@ -48,6 +48,7 @@ struct stoup_csv_options {
 	int scale;           /* decimals of price columns; -1: not given (9) */
 	enum stoup_csv_header header;
 	char delimiter;
+	uint32_t threads; /* that read one text; 0: one */
 };
 
 /* Comma, header auto, times auto in UTC, nothing else set. */

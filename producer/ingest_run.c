@@ -24,6 +24,7 @@ struct run {
 	struct stoup_event64_build *build; /* or NULL */
 	struct stoup_files files;
 	struct source_state *sources; /* by file */
+	uint32_t threads_per_file;
 };
 
 /* Events are collected until all files were read. */
@@ -71,16 +72,19 @@ static int importer_choose(const struct stoup_ingest *ingest, struct stoup_input
 static int file_import(
 	struct run *run, const char *path, const struct stoup_sink *sink, struct stoup_error *err)
 {
+	struct stoup_ingest_options options = run->ingest->options;
 	const struct stoup_importer *importer;
 	struct stoup_input *input;
 	int rc = stoup_input_open(path, &input, err);
+
+	options.csv.threads = run->threads_per_file;
 
 	if (rc < 0)
 		return rc;
 	rc = importer_choose(run->ingest, input, sink, &importer, err);
 	if (rc == 0)
 		rc = run->build ? to_event64(run, input, importer, err)
-		                : importer->ingest(sink, input, &run->ingest->options, err);
+		                : importer->ingest(sink, input, &options, err);
 	stoup_input_close(input);
 	return rc;
 }
@@ -107,13 +111,20 @@ static int file_read(void *arg, size_t idx, const struct stoup_sink *sink, struc
 	return rc;
 }
 
-static uint32_t reader_cnt(const struct run *run)
+/* Threads for all files together. */
+static uint32_t thread_cnt(const struct run *run)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	uint32_t cnt = run->ingest->import.threads;
 
-	if (cnt == 0)
-		cnt = cores > 0 ? (uint32_t)cores : 1;
+	if (run->ingest->import.threads)
+		return run->ingest->import.threads;
+	return cores > 0 ? (uint32_t)cores : 1;
+}
+
+static uint32_t reader_cnt(const struct run *run)
+{
+	uint32_t cnt = thread_cnt(run);
+
 	return cnt < run->files.cnt ? cnt : (uint32_t)run->files.cnt;
 }
 
@@ -127,6 +138,7 @@ static int files_read(struct run *run, struct stoup_error *err)
 		.arg = run};
 	int rc = 0;
 
+	run->threads_per_file = thread_cnt(run) / lanes.threads;
 	if (!run->build)
 		return stoup_lanes_run(&lanes, &sink, err);
 	for (size_t i = 0; i < run->files.cnt && rc == 0; i++)

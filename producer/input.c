@@ -6,8 +6,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LZMA_HEADER_LEN  13
+#define LZMA_LEN_LOG_CAP 40 /* 1 TiB unpacked: more is no length */
 
 struct stoup_input {
 	struct stoup_input_raw raw;
@@ -95,6 +99,35 @@ static bool is_skippable(const uint8_t *bytes, size_t len)
 	return len >= 4 && (bytes[0] & 0xf0) == 0x50 && memcmp(bytes + 1, "\x2a\x4d\x18", 3) == 0;
 }
 
+/* The old LZMA container has no magic, but a header that hardly anything else begins with: properties 5D,
+ * a dictionary of 2^n or 2^n + 2^(n-1) bytes, and a length that is unknown (all ones) or no nonsense. */
+static bool is_lzma(const uint8_t *bytes, size_t len)
+{
+	uint64_t unpacked_len = 0;
+	uint32_t dictionary = 0;
+
+	if (len < LZMA_HEADER_LEN || bytes[0] != 0x5d)
+		return false;
+	for (unsigned i = 0; i < 4; i++)
+		dictionary |= (uint32_t)bytes[1 + i] << 8 * i;
+	for (unsigned i = 0; i < 8; i++)
+		unpacked_len |= (uint64_t)bytes[5 + i] << 8 * i;
+	if (unpacked_len != UINT64_MAX && unpacked_len >> LZMA_LEN_LOG_CAP != 0)
+		return false;
+	for (unsigned n = 12; n < 31; n++)
+		if (dictionary == UINT32_C(1) << n || dictionary == UINT32_C(3) << (n - 1))
+			return true;
+	return false;
+}
+
+/* An empty file of these names is data: an hour without ticks. */
+static bool may_be_empty(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len >= 4 && strcasecmp(name + len - 4, ".bi5") == 0;
+}
+
 /* A skippable frame can open a zstd as well as an lz4 file: zstd writers do it (pzstd, seekable
  * zstd), lz4 ones hardly ever, so it is read as zstd. */
 static const struct stoup_input_decoder *decoder_of(const uint8_t *bytes, size_t len)
@@ -112,15 +145,21 @@ static const struct stoup_input_decoder *decoder_of(const uint8_t *bytes, size_t
 		return &stoup_input_lz4;
 	if (starts(bytes, len, "PK\x03\x04", 4) || starts(bytes, len, "PK\x05\x06", 4))
 		return &stoup_input_zip;
+	if (is_lzma(bytes, len))
+		return &stoup_input_lzma;
 	return &input_plain;
 }
 
 static int detect(struct stoup_input *input, struct stoup_error *err)
 {
 	struct stoup_input_raw *raw = &input->raw;
-	int64_t have = stoup_input_raw_need(raw, 12, err);
+	int64_t have = stoup_input_raw_need(raw, LZMA_HEADER_LEN, err);
 	if (have < 0)
 		return (int)have;
+	if (have == 0 && may_be_empty(raw->name)) {
+		input->decoder = &input_plain;
+		return 0;
+	}
 	if (have == 0)
 		return stoup_error_set(err, -ENODATA, "%s is empty: nothing to import", raw->name);
 	const uint8_t *bytes = raw->buf + raw->pos;

@@ -6,6 +6,7 @@
  *                                    04 22 4D 18                lz4    (liblz4)
  *                                    1F 8B                      gzip   \
  *                                    FD 37 7A 58 5A 00          xz      | libarchive
+ *                                    5D, a dictionary length    lzma    |
  *                                    50 4B 03 04                zip    /
  *                                    anything else              plain
  *                                  --stoup_input_read-->  decompressed stream
@@ -34,7 +35,7 @@ struct stoup_input;
 
 /* Open `path` ("-": standard input, which is not closed later) and find out how it is packed.
  * Returns 0 and an input that stoup_input_close must end, or a negative errno with text: what
- * open(2) gives, -EISDIR, -ENODATA for an empty file, -EBADMSG for a damaged start, -E2BIG for a
+ * open(2) gives, -EISDIR, -ENODATA for an empty file (not for a .bi5: an hour without ticks), -EBADMSG for a damaged start, -E2BIG for a
  * zip archive with several files (the text names them), -EPROTONOSUPPORT for Databento's old DBZ
  * and for legacy lz4. May block on a pipe. */
 int stoup_input_open(const char *path, struct stoup_input **ret, struct stoup_error *err);
@@ -59,7 +60,7 @@ int64_t stoup_input_peek(
 /* Name for messages: the path as given, or "standard input". Valid as long as the input. */
 const char *stoup_input_name(const struct stoup_input *input);
 
-/* How the file is packed: "plain", "zstd", "gzip", "xz", "lz4", "zip". Static text. */
+/* How the file is packed: "plain", "zstd", "gzip", "xz", "lzma", "lz4", "zip". Static text. */
 const char *stoup_input_packing(const struct stoup_input *input);
 
 /* Bytes of the file as it lies on disk that have been consumed (where libarchive unpacks: up to one

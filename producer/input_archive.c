@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* input_archive.c - gzip, xz and zip through libarchive.
+/* input_archive.c - gzip, xz, lzma and zip through libarchive.
  *
  *      raw --feed--> libarchive --next_data--> [block] --copy--> caller
  *       |                                         |
@@ -18,10 +18,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NAMES_CAP     120 /* bytes of member names in a text: three usual ones */
-#define XZ_HEADER_LEN 12  /* of a stream */
-#define ZIP_END_LEN   22u
-#define ZIP_TAIL_CAP  (ZIP_END_LEN + 65535u) /* end record and the longest comment */
+#define NAMES_CAP       120 /* bytes of member names in a text: three usual ones */
+#define XZ_HEADER_LEN   12  /* of a stream */
+#define LZMA_HEADER_LEN 13  /* properties, dictionary, length */
+#define ZIP_END_LEN     22u
+#define ZIP_TAIL_CAP    (ZIP_END_LEN + 65535u) /* end record and the longest comment */
 
 struct archive_state {
 	struct stoup_input_raw *raw;
@@ -32,7 +33,10 @@ struct archive_state {
 	const uint8_t *block;
 	size_t block_pos;
 	size_t block_len;
+	uint64_t lzma_len; /* bytes that an lzma header says there are; UINT64_MAX: it says none */
+	uint64_t unpacked_len;
 	bool is_zip;
+	bool is_lzma;
 	bool is_empty; /* no byte in it */
 	bool is_ended;
 	char names[NAMES_CAP]; /* of the files in a zip, as many as fit */
@@ -215,6 +219,19 @@ static void archive_close(void *arg)
 	free(state);
 }
 
+/* An lzma stream has a length in its header, or an end mark; this is one without anything before it. */
+static bool is_empty_lzma(const struct archive_state *state)
+{
+	static const uint8_t mark[] = {0, 0x83, 0xff, 0xfb, 0xff, 0xff, 0xc0, 0, 0, 0};
+	struct stoup_input_raw *raw = state->raw;
+	int64_t have = stoup_input_raw_need(raw, LZMA_HEADER_LEN + sizeof(mark), NULL);
+
+	if (state->lzma_len != UINT64_MAX)
+		return state->lzma_len == 0;
+	return have >= (int64_t)(LZMA_HEADER_LEN + sizeof(mark)) &&
+	       memcmp(raw->buf + raw->pos + LZMA_HEADER_LEN, mark, sizeof(mark)) == 0;
+}
+
 /* The raw format wants a byte at least, and the empty one also takes a stream that fails before its first
  * byte. The checksums tell that of gzip; xz says itself whether it holds nothing: its index, which
  * begins with a zero, then follows the header at once. */
@@ -222,8 +239,27 @@ static bool may_be_empty(const struct archive_state *state)
 {
 	struct stoup_input_raw *raw = state->raw;
 
+	if (state->is_lzma)
+		return is_empty_lzma(state);
 	return state->gzip || (stoup_input_raw_need(raw, XZ_HEADER_LEN + 1, NULL) > XZ_HEADER_LEN &&
 				      raw->buf[raw->pos + XZ_HEADER_LEN] == 0);
+}
+
+/* The decoder opens it with its whole header in the buffer. */
+static uint64_t lzma_len(const struct stoup_input_raw *raw)
+{
+	uint64_t len = 0;
+
+	for (unsigned i = 0; i < 8; i++)
+		len |= (uint64_t)raw->buf[raw->pos + 5 + i] << 8 * i;
+	return len;
+}
+
+static int filter_of(const struct archive_state *state)
+{
+	if (state->gzip)
+		return ARCHIVE_FILTER_GZIP;
+	return state->is_lzma ? ARCHIVE_FILTER_LZMA : ARCHIVE_FILTER_XZ;
 }
 
 static int start(struct archive_state *state, struct stoup_error *err)
@@ -243,8 +279,7 @@ static int start(struct archive_state *state, struct stoup_error *err)
 			archive_read_support_format_empty(archive);
 		/* This one layer: left to look for itself, libarchive would also unpack contents that begin
 		 * like a packed file. */
-		archive_read_append_filter(
-			archive, state->gzip ? ARCHIVE_FILTER_GZIP : ARCHIVE_FILTER_XZ);
+		archive_read_append_filter(archive, filter_of(state));
 	}
 	archive_read_set_callback_data(archive, state);
 	archive_read_set_read_callback(archive, feed);
@@ -294,6 +329,9 @@ static int archive_open(
 	state->raw = raw;
 	state->packing = packing;
 	state->is_zip = strcmp(packing, "zip") == 0;
+	state->is_lzma = strcmp(packing, "lzma") == 0;
+	if (state->is_lzma)
+		state->lzma_len = lzma_len(raw);
 	if (strcmp(packing, "gzip") == 0) {
 		state->gzip = stoup_gzip_check_create();
 		rc = stoup_error_set(err, -ENOMEM, "no memory to unpack %s", raw->name);
@@ -326,6 +364,15 @@ static int64_t finish(struct archive_state *state, struct stoup_error *err)
 		add_name(state->names, entry);
 		return refuse_many(raw->name, state->names, err);
 	}
+	/* libarchive takes a stream that is shorter than its header says. */
+	if (state->is_lzma && state->lzma_len != UINT64_MAX &&
+		state->unpacked_len != state->lzma_len)
+		return stoup_error_set(err, -ENODATA,
+			"%s ends at offset %llu inside its lzma data, %llu bytes short of the %llu that its "
+			"header says: the file is cut short",
+			raw->name, (unsigned long long)raw->off,
+			(unsigned long long)(state->lzma_len - state->unpacked_len),
+			(unsigned long long)state->lzma_len);
 	if (state->gzip) {
 		int rc = stoup_gzip_check_end(state->gzip, off, raw->name, err);
 		if (rc < 0)
@@ -355,6 +402,7 @@ static int64_t next_block(struct archive_state *state, struct stoup_error *err)
 		return refuse(state, err);
 	if (state->gzip && len > 0)
 		stoup_gzip_check_block(state->gzip, block, len, used_off(state));
+	state->unpacked_len += len;
 	state->block = block;
 	state->block_pos = 0;
 	state->block_len = len;
@@ -386,6 +434,11 @@ static int xz_open(struct stoup_input_raw *raw, void **ret, struct stoup_error *
 	return archive_open(raw, "xz", ret, err);
 }
 
+static int lzma_open(struct stoup_input_raw *raw, void **ret, struct stoup_error *err)
+{
+	return archive_open(raw, "lzma", ret, err);
+}
+
 static int zip_open(struct stoup_input_raw *raw, void **ret, struct stoup_error *err)
 {
 	return archive_open(raw, "zip", ret, err);
@@ -394,4 +447,6 @@ static int zip_open(struct stoup_input_raw *raw, void **ret, struct stoup_error 
 const struct stoup_input_decoder stoup_input_gzip = {
 	"gzip", gzip_open, archive_read, archive_close};
 const struct stoup_input_decoder stoup_input_xz = {"xz", xz_open, archive_read, archive_close};
+const struct stoup_input_decoder stoup_input_lzma = {
+	"lzma", lzma_open, archive_read, archive_close};
 const struct stoup_input_decoder stoup_input_zip = {"zip", zip_open, archive_read, archive_close};

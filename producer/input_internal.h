@@ -40,6 +40,7 @@ extern const struct stoup_input_decoder stoup_input_zstd;
 extern const struct stoup_input_decoder stoup_input_lz4;
 extern const struct stoup_input_decoder stoup_input_gzip;
 extern const struct stoup_input_decoder stoup_input_xz;
+extern const struct stoup_input_decoder stoup_input_lzma;
 extern const struct stoup_input_decoder stoup_input_zip;
 
 /* Have at least `len` bytes in the buffer unless the file ends before. Returns how many there are

@@ -207,6 +207,8 @@ static void job_of(const struct stoup_daemon *d, uint32_t load_idx, const void *
 		.raw_len = block->raw_len,
 		.codec = block->codec,
 		.transform = block->transform,
+		.block_idx = load->block_idx,
+		.runs = d->volumes[load->volume_idx].runs,
 		.flags = load->waiter_first == STOUP_IDX_NONE ? 0 : STOUP_DECODE_DEMAND};
 }
 
@@ -214,6 +216,7 @@ static void decode_result(struct stoup_daemon *d, const struct stoup_decode_resu
 {
 	uint32_t load_idx = (uint32_t)result->cookie;
 	const struct stoup_load *load = &d->loads[load_idx];
+	struct stoup_error why = {0};
 	uint64_t detail;
 
 	stoup_count(d, STOUP_COUNTER_DECODE_NS, result->busy_ns);
@@ -221,11 +224,15 @@ static void decode_result(struct stoup_daemon *d, const struct stoup_decode_resu
 		load_done(d, load_idx);
 		return;
 	}
+	/* The decoded bytes are still there: what a worker found is found again, with words. */
+	if (result->detail == STOUP_DECODE_RUN)
+		(void)stoup_runs_block_check(d->volumes[load->volume_idx].runs, load->block_idx,
+			(const char *)d->data_region.base + load->off, &why);
 	detail = stoup_log_error(d, result->result,
 		"%s: block %u at offset %llu: %s; mend: stoup verify %s",
 		stoup_path_tail(d->volumes[load->volume_idx].file->path), load->block_idx,
 		(unsigned long long)block_of(d, load)->stored_off,
-		stoup_decode_detail_text(result->detail),
+		why.code ? why.text : stoup_decode_detail_text(result->detail),
 		stoup_path_tail(d->volumes[load->volume_idx].file->path));
 	load_failed(d, load_idx, result->result, detail);
 }

@@ -178,6 +178,19 @@ static uint16_t low_half(uint32_t value)
 	return value < UINT16_MAX ? (uint16_t)value : UINT16_MAX;
 }
 
+/* Where a consumer begins: of messages, at the table of the run (shm/message.h), whose entries are as
+ * records to it. A run too short for its table is refused when its block is decoded. */
+static uint32_t segment_off(
+	const struct stoup_vol_index *index, const struct stoup_vol_segment *segment)
+{
+	uint64_t table_len = (uint64_t)segment->record_cnt * STOUP_MESSAGE_STRIDE;
+
+	if (index->schemas[index->series[segment->series_idx].schema_idx].stride)
+		return segment->raw_off;
+	return segment->raw_off +
+	       (uint32_t)(table_len < segment->raw_len ? segment->raw_len - table_len : 0);
+}
+
 static void fill_blocks(struct stoup_catalog *c, const struct stoup_vol_index *index)
 {
 	struct stoup_catalog_block *block = table_at(c, c->block_off);
@@ -193,7 +206,7 @@ static void fill_blocks(struct stoup_catalog *c, const struct stoup_vol_index *i
 	}
 	for (uint32_t i = 0; i < index->segment_cnt; i++) {
 		segment[i].block_idx = index->segments[i].block_idx;
-		segment[i].raw_off = index->segments[i].raw_off;
+		segment[i].raw_off = segment_off(index, &index->segments[i]);
 		segment[i].record_cnt = index->segments[i].record_cnt;
 		segment[i].series_idx = index->segments[i].series_idx;
 		segment[i].ordinal = index->segments[i].ordinal;
@@ -285,8 +298,10 @@ int stoup_volume_unmake(struct stoup_daemon *d, uint32_t volume_idx)
 	v->residency = NULL;
 	free(v->load_idx);
 	free(v->load_cnt);
+	stoup_runs_destroy(v->runs);
 	v->load_idx = NULL;
 	v->load_cnt = NULL;
+	v->runs = NULL;
 	stoup_store_volume_release(v->file);
 	v->file = NULL;
 	atomic_store_explicit(&stoup_control_volumes(d->control)[volume_idx].state,
@@ -311,7 +326,7 @@ int stoup_volume_make(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_
 	stoup_store_volume_acquire(file);
 	v->load_idx = malloc((size_t)block_cnt * sizeof(v->load_idx[0]) + 1);
 	v->load_cnt = calloc((size_t)block_cnt + 1, sizeof(v->load_cnt[0]));
-	if (!v->load_idx || !v->load_cnt) {
+	if (!v->load_idx || !v->load_cnt || stoup_runs_create(file->index, &v->runs) < 0) {
 		rc = stoup_error_set(err, -ENOMEM, "out of memory for %u blocks", block_cnt);
 		goto out_unmake;
 	}
@@ -400,6 +415,7 @@ void stoup_volumes_fini(struct stoup_daemon *d)
 		stoup_region_fini(&d->volumes[i].catalog);
 		free(d->volumes[i].load_idx);
 		free(d->volumes[i].load_cnt);
+		stoup_runs_destroy(d->volumes[i].runs);
 		stoup_store_volume_release(d->volumes[i].file);
 	}
 	free(d->volumes);

@@ -52,6 +52,7 @@ struct stoup_catalog_block {
 };
 
 struct stoup_catalog_segment { /* sorted by series, then key order */
+	/* raw_off: of the first record; of messages, of the table at the run's end (shm/message.h) */
 	uint32_t block_idx, raw_off, record_cnt, series_idx;
 	uint64_t ordinal; /* of the first record in its series, in this volume */
 	int64_t first_key, last_key;

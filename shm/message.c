@@ -41,6 +41,22 @@ uint32_t stoup_message_run_end(void *base, uint32_t len, uint32_t cnt)
 	return table_off + table_len;
 }
 
+/* Eight bytes a step: the padding is zero, and the length counts as well. */
+uint64_t stoup_message_hash(const struct stoup_message_head *head)
+{
+	const uint8_t *at = (const uint8_t *)(head + 1),
+		      *end = at + stoup_message_unit_len(head->len) - HEAD_LEN;
+	uint64_t hash = head->len ^ UINT64_C(0x9e3779b97f4a7c15), word;
+
+	for (; at < end; at += sizeof(word)) {
+		memcpy(&word, at, sizeof(word));
+		hash = (hash ^ word) * UINT64_C(0xbf58476d1ce4e5b9);
+		hash ^= hash >> 29;
+	}
+	hash *= UINT64_C(0x94d049bb133111eb);
+	return hash ^ hash >> 31;
+}
+
 /* ---- checking -------------------------------------------------------------------------------- */
 
 static int not_zero(const uint8_t *bytes, uint64_t len)

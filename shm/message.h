@@ -55,6 +55,9 @@ uint32_t stoup_message_write(void *dst, int64_t key, const void *bytes, uint32_t
  * bytes of the run, len + stoup_message_table_len(cnt). */
 uint32_t stoup_message_run_end(void *base, uint32_t len, uint32_t cnt);
 
+/* A hash of a checked message's bytes: for telling messages apart, nothing that is stored. */
+uint64_t stoup_message_hash(const struct stoup_message_head *head);
+
 /* What an index says of a run, and where it is. */
 struct stoup_message_run {
 	const void *base; /* aligned to 8 */

@@ -15,7 +15,7 @@ _stoup_options() {
 		echo --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
+			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --help ;;
@@ -42,8 +42,9 @@ _stoup_options() {
 # value that nobody can guess; nothing for an option without a value.
 _stoup_values() {
 	case $1:$2 in
-	ingest:--format) echo auto dbn csv npy ;;
+	ingest:--format) echo auto dbn csv jsonl npy ;;
 	ingest:--to) echo event64 ;;
+	ingest:--as) echo document text ;;
 	ingest:--codec) echo default fast small none lz4 lz4hc zstd ;;
 	ingest:--order) echo refuse sort keep ;;
 	ingest:--header) echo yes no auto ;;
@@ -69,7 +70,7 @@ _stoup_values() {
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
 	bench:--series) echo '<series>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
-		ingest:--symbols | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
+		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
 		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | \
 		export:--from | export:--to | definition:--at | cat:--from | cat:--to | \

@@ -292,3 +292,109 @@ for name, descr, shape in (("event64", EVENT64, "(10,)"), ("mixed", MIXED, "(184
     seed("npy", name + "-v1", b"\0\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header)
     seed("npy", name + "-v3", b"\0\x93NUMPY\3\0" + struct.pack("<I", len(header)) + header)
 seed("npy", "long-cut", b"\1{'descr': [('" + b"n" * 36 + b"'")
+
+
+# ---- message runs ------------------------------------------------------------------------------------
+def message_run(*messages):
+    """A run of (key, bytes), as in docs/volume-format.md, section 8."""
+    run, places = b"", []
+    for key, data in messages:
+        places.append(len(run))
+        run += struct.pack("<qII", key, len(data), 0) + data + bytes(-len(data) % 8)
+    run += bytes(4 * (len(messages) % 2))
+    return run + b"".join(struct.pack("<I", len(run) + 4 * i - place) for i, place in enumerate(places))
+
+
+def message_seed(name, how, cnt, run, first=0, last=0, front=b""):
+    place = (len(front) + len(run)) // 4 - cnt
+    seed("message", name, struct.pack("<BHHqq", how, cnt, place % 65536, first, last) + front + run)
+
+
+THREE = message_run((5, b'{"a":[1,2.5e-3,"\\u00e9"]}'), (5, b""), (9, b"true"))
+message_seed("three", 0, 3, THREE, 5, 9)
+message_seed("three-own-keys", 4, 3, THREE)
+message_seed("three-table", 6, 3, THREE, front=bytes(16))
+message_seed("kept", 5, 3, message_run((5, b"x"), (3, b"12345678"), (4, b"y" * 30)))
+message_seed("count-high", 4, 4, THREE)
+message_seed("count-low", 4, 2, THREE)
+message_seed("step-back", 4, 2, message_run((5, b"x"), (3, b"y")))
+message_seed("one", 4, 1, message_run((1, b"[]")))
+message_seed("cut", 4, 3, THREE[:-8])
+for i, at in enumerate((0, 8, 12, 16, 60, len(THREE) - 12, len(THREE) - 4)):
+    broken = bytearray(THREE)
+    broken[at] ^= 0x40
+    message_seed(f"broken-{i}", 4, 3, bytes(broken))
+for i, text in enumerate((b'{"a":{"b":[[[{}]]]},"c":null}', b"-0.10e+5", b'"\\ud83d\\ude00\xc3\xa9"', b"[1,]", b"[" * 600)):
+    seed("message", f"json-{i}", bytes(21) + text)
+
+# ---- ITCH 5.0 ----------------------------------------------------------------------------------------
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "system"))
+import lib_itch  # noqa: E402
+
+for number, options in enumerate((0, 1, 2, 4, 8, 16, 31)):
+    day = lib_itch.Day(number, 18, ["AAPL", "Z", "MSFT"], 0)
+    seed("itch", f"day-{number}", bytes([options]) + lib_itch.framed(day.messages))
+    seed("itch", f"bare-{number}", bytes([options]) + b"".join(day.messages))
+ITCH_TAILS = {"H": 14, "Y": 9, "L": 15, "V": 24, "W": 1, "K": 17, "J": 24, "h": 10, "N": 9, "O": 37, "~": 20}
+seed("itch", "kinds", b"\4" + lib_itch.framed(
+    [lib_itch.system(1, "O")] + [lib_itch.head(kind, 3, 9) + b"A" * length for kind, length in ITCH_TAILS.items()]))
+ITCH_DIRECTORY = lib_itch.directory(1, 5, "AAPL")
+seed("itch", "little", b"\0" + b"".join(struct.pack("<H", 39) + ITCH_DIRECTORY for _ in range(3)))
+seed("itch", "soup", b"\0" + b"".join(struct.pack(">H", 40) + b"S" + ITCH_DIRECTORY for _ in range(3)))
+seed("itch", "gzip", b"\0" + zlib.compress(lib_itch.framed([ITCH_DIRECTORY] * 3), wbits=31))
+
+# ---- bi5 and frames -----------------------------------------------------------------------------------
+BI5_ROWS = b"".join(struct.pack(">IIIff", n * 900, 111500 + n, 111490, 1.5, 0.75) for n in range(5))
+seed("bi5", "rows", b"\0" + BI5_ROWS)
+seed("bi5", "cut", b"\x20" + BI5_ROWS[:-7])
+seed("bi5", "back", b"\x40" + BI5_ROWS + BI5_ROWS)
+seed("bi5", "little", b"\0" + struct.pack("<IIIff", 5, 111500, 111490, 1.5, 0.75))
+seed("bi5", "html", b"\0<html>404</html>")
+for known in (False, True):
+    import lzma
+    packed = lzma.compress(BI5_ROWS, format=lzma.FORMAT_ALONE, preset=0)
+    if known:
+        packed = packed[:5] + struct.pack("<Q", len(BI5_ROWS)) + packed[13:]
+    seed("bi5", f"lzma-{known:d}", b"\0" + packed)
+for choice, code in ((2, ">H"), (4, "<H"), (6, ">I"), (8, "<I"), (10, ">Q"), (12, "<Q")):
+    body = b"abc" + struct.pack(">Q", 10**18) + b"def"
+    seed("bi5", f"frames-{choice}", bytes([1 | choice]) + (struct.pack(code, len(body)) + body) * 3)
+    first = struct.pack("<I", 10**9) + struct.pack(code, 3) + b"def"
+    seed("bi5", f"first-{choice}", bytes([1 | 16 | 128 | choice]) + first * 3)
+
+# ---- documents ----------------------------------------------------------------------------------------
+
+
+def value(kind, payload):
+    tag, out = len(payload) << 3 | kind, b""
+    while tag >= 0x80:
+        out += bytes([tag & 0x7f | 0x80])
+        tag >>= 7
+    return out + bytes([tag]) + payload
+
+
+def text(string):
+    return value(0, string.encode())
+
+
+LEVEL = value(4, text("58710.20") + text("0.014"))
+NUMBERS = [value(2, struct.pack("<i", -1)), value(3, struct.pack("<d", 0.1)), value(7, b"\1" + struct.pack("<q", 2**40)),
+           value(7, b"\2" + struct.pack("<Q", 2**63)), value(7, b"\x030.123456789012345678901")]
+DOCUMENTS = {
+    "trade": value(5, text("e") + text("trade") + text("m") + value(6, b"\0") + text("T") + NUMBERS[2] + text("z") +
+                   value(6, b"")),
+    "book": value(5, text("b") + value(4, LEVEL * 3) + text("a") + value(4, b"")),
+    "numbers": value(4, b"".join(NUMBERS)),
+    "buffer": value(4, value(1, b"\xde\xad") + value(6, b"\1") + value(6, b"\2")),
+    "long": value(5, text("x" * 20) + text("y" * 300)),
+    "liar": b"\x25\x08a\x28xyz",
+}
+for name, data in DOCUMENTS.items():
+    seed("doc", name, b"\0" + data)
+    for i, path in enumerate(("b[1][0]", "z", ".")):
+        seed("doc", f"{name}-path-{i}", b"\2" + bytes([len(path)]) + path.encode() + data)
+for i, json in enumerate(('{"a":[1,-0,1.50,1e5,2147483648,18446744073709551615,0.1000000000000000055],"b":{}}',
+                          '["\\u00e9\\ud83d\\ude00\\n\u00e9", true ,false,null, ""]', '[1e400,5e-324,1e23,9007199254740993.0]',
+                          '{"type":"Buffer","data":[222,173]}', '["\\ud800"]', '[1,]', '{"a" 1}', '"abc',
+                          "[" * 40 + "]" * 40)):
+    seed("doc", f"json-{i}", b"\1" + json.encode())

@@ -210,6 +210,17 @@ def print_schemas(volume, out):
                 text_of(name), off, elements, kind, bits, exp10, null, text_of(unit)))
 
 
+def print_messages(run, cnt, ordinal, out):
+    table = len(run) - 4 * cnt
+    for i in range(cnt):
+        place = table + 4 * i
+        head = place - struct.unpack_from("<I", run, place)[0]
+        key, length, zero = struct.unpack_from("<qII", run, head)
+        if zero:
+            fail("a head's last bytes are not zero")
+        out.write(b"record %d %d %s\n" % (ordinal + i, key, run[head + 16:head + 16 + length].hex().encode()))
+
+
 def print_series(volume, out):
     for name_off, name_len, schema_idx, flags, first, cnt, records, key0, key1 in volume.series:
         schema = volume.schemas[schema_idx]
@@ -220,6 +231,9 @@ def print_series(volume, out):
         for _, block, raw_off, raw_len, record_cnt, _, ordinal, _, _ in \
                 volume.segments[first:first + cnt]:
             raw = volume.block(block)[raw_off:raw_off + raw_len]
+            if stride == 0:
+                print_messages(raw, record_cnt, ordinal, out)
+                continue
             for i in range(record_cnt):
                 record = raw[i * stride:(i + 1) * stride]
                 key, = struct.unpack_from("<q", record, key_off)

@@ -3,7 +3,8 @@
 # lib_storm.sh - sourced by storm.sh and soak.sh: programs, store, a /dev/shm of one's own, the run.
 #
 #   storm_own_shm SCRIPT ARGUMENT...   run SCRIPT again where /dev/shm is its own, if that can be had
-#   storm_prepare SOURCE               build what is not there, and make the store
+#   storm_programs SOURCE              build what is not there
+#   storm_prepare SOURCE               that, and make the store
 #   storm_shifting                     add the series that a soak replaces
 #   storm_crowd                        make the volumes that come and go until places run short
 #   storm_run OPTION...                run, then verify the store; the exit status is the verdict
@@ -50,7 +51,7 @@ storm_ingest() {
 	rm -- "$storm_work/part.dbn"
 }
 
-storm_prepare() {
+storm_programs() {
 	storm_bin=${STOUP_BIN_DIR:-}
 	if [ -z "$storm_bin" ]; then
 		# shellcheck source=tests/packages.sh
@@ -59,6 +60,10 @@ storm_prepare() {
 		stoup_build "$(cd -- "$1" && pwd)" "$STOUP_BUILD_ROOT/gcc" -DCMAKE_C_COMPILER=gcc
 		storm_bin=$STOUP_BUILD_ROOT/gcc/bin
 	fi
+}
+
+storm_prepare() {
+	storm_programs "$1"
 	trap storm_cleanup EXIT
 	storm_work=$(mktemp -d "${TMPDIR:-/tmp}/stoup-storm-XXXXXX")
 	mkdir -m 700 "$storm_work/run"

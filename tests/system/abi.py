@@ -74,7 +74,7 @@ headers = sorted(name for name in os.listdir(INCLUDE) if name.endswith(".h"))
 with open(os.path.join(work, "all.h"), "w", encoding="ascii") as out:
     out.writelines(f'#include "{name}"\n' for name in headers)
 # The headers alone, without attributes and assertions: what a parser of plain C digests. docs/abi.md has this line.
-plain = t.run([CC, "-E", "-P", "-nostdinc", "-I", empty, "-I", INCLUDE, "-D__attribute__(x)=",
+plain = t.run([CC, "-E", "-P", "-nostdinc", "-I", empty, "-I", INCLUDE, "-DSTOUP_NO_INLINE", "-D__attribute__(x)=",
                "-D_Static_assert(...)=struct stoup_unused", os.path.join(work, "all.h")]).stdout
 
 
@@ -251,7 +251,7 @@ with open(os.path.join(work, "empty.h"), "w", encoding="ascii") as out:
 if shutil.which("bindgen") and subprocess.run(["bindgen", os.path.join(work, "empty.h")],
                                               capture_output=True).returncode == 0:
     done = t.run(["bindgen", "--no-rustfmt-bindings", "--allowlist-type", "stoup.*", "--allowlist-function", "stoup_.*",
-                  "--allowlist-var", "STOUP_.*", os.path.join(work, "all_calls.h"), "--", "-I", INCLUDE])
+                  "--allowlist-var", "STOUP_.*", os.path.join(work, "all_calls.h"), "--", "-DSTOUP_NO_INLINE", "-I", INCLUDE])
     rust = re.sub(r"\s+", " ", done.stdout)
     sizes = dict(re.findall(r"size_of :: < (stoup_\w+) > \(\) , (\d+)usize", rust))
     for name in declared:

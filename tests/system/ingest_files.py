@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many files in one ingest: directories, threads, files that the store has, and looking without storing."""
 import os
+import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -91,6 +93,23 @@ t.equal(rows("range").count("\n"), 10, "ten seconds")
 t.true("is not a time" in ingest("range", files[0], "--from", "noon", expect=2).stderr, "a time that is none")
 t.true("has no symbols" in ingest("range", files[2], "--symbols", "A*", expect=1).stderr,
        "symbols of data without symbols")
+
+# ---- Ctrl-C in the middle: ended by the signal, and nothing is left ----------------------------------------------
+pipe = os.path.join(WORK, "pipe")
+os.mkfifo(pipe)
+half = subprocess.Popen([t.STOUP, "ingest", "--store", os.path.join(WORK, "half"), *COLUMNS, pipe],
+                        stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+try:
+    with open(pipe, "w", encoding="ascii") as out:
+        for i in range(400000):
+            if i == 200000:
+                half.send_signal(signal.SIGINT)
+            out.write(f"{1700000000 + i},1.5,2.5\n")
+except BrokenPipeError:
+    pass
+t.equal(half.wait(20), -signal.SIGINT, "the shell sees the signal")
+t.equal(half.stderr.read(), "stoup ingest: ended by Ctrl-C: the store is as it was\n", "and the user why")
+t.true(not os.path.exists(os.path.join(WORK, "half")), "no store is left")
 
 # ---- looking only -----------------------------------------------------------------------------------------------
 seen = ingest("dry", "--dry-run", files[0])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kill matrix: every hook in the code, who passes it, and what must be so after a death there.
 
-crash_hooks.py kills consumers and daemons, crash_writers.py writers of a store; source_rules.py compares
+crash_hooks.py kills consumers and daemons, crash_writers.py and crash_care.py writers of a store; source_rules.py compares
 these lists with the code and with the rows of docs/crash-states.md.
 """
 import os
@@ -26,8 +26,9 @@ STOP = ["stop.marked", "stop.unlinked"]
 WRITE = ["ingest.locked", "ingest.created", "ingest.headed", "ingest.synced", "ingest.renamed",
          "ingest.published"]
 SWEEP = ["sweep.member", "sweep.temporary", "sweep.superseded"]
+REPAIR = ["repair.kept", "repair.marked"]
 
-ALL = SCAN + WAIT + RENEW + FORK + START + SERVE + COPY + RESCAN + STOP + WRITE + SWEEP
+ALL = SCAN + WAIT + RENEW + FORK + START + SERVE + COPY + RESCAN + STOP + WRITE + SWEEP + REPAIR
 
 
 def need_hooks():

@@ -115,6 +115,8 @@ START_TEST(the_header_of_each_schema_reads_as_its_fields)
 		char *head;
 
 		schema = stoup_schema_builtin(i);
+		if (schema && schema->stride == 0) /* messages have no columns */
+			continue;
 		wide = schema == NULL;
 		schema = schema ? schema : &long_one;
 		len = stoup_npy_head(schema, 12345678901234, &head);

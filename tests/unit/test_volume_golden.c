@@ -108,7 +108,14 @@ static void print_segment(FILE *out, const struct stoup_vol_index *index, const 
 
 	if (image_block(bytes, index, segment->block_idx, &raw, &fault))
 		ck_abort_msg("%s", fault.what);
-	for (uint32_t i = 0; i < segment->record_cnt; i++) {
+	for (uint32_t i = 0; i < segment->record_cnt && schema->stride == 0; i++) {
+		const struct stoup_message_head *head = stoup_message_head_of(
+			raw + segment->raw_off + segment->raw_len - 4 * (segment->record_cnt - i));
+
+		fprintf(out, "record %" PRIu64 " %" PRId64 " ", segment->ordinal + i, head->key);
+		print_hex(out, (const uint8_t *)(head + 1), head->len);
+	}
+	for (uint32_t i = 0; i < segment->record_cnt && schema->stride > 0; i++) {
 		const uint8_t *record = raw + segment->raw_off + (size_t)i * schema->stride;
 
 		fprintf(out, "record %" PRIu64 " %" PRIu64 " ", segment->ordinal + i,
@@ -196,7 +203,7 @@ START_TEST(volumes_of_all_earlier_versions_give_their_contents)
 		cnt++;
 	}
 	fclose(list);
-	ck_assert_uint_ge(cnt, 11);
+	ck_assert_uint_ge(cnt, 14);
 }
 END_TEST
 
@@ -260,7 +267,7 @@ START_TEST(damaged_volumes_give_their_recorded_faults)
 	for (; fgets(line, sizeof(line), list); cnt++)
 		check_damaged(line);
 	fclose(list);
-	ck_assert_uint_ge(cnt, 33);
+	ck_assert_uint_ge(cnt, 40);
 	ck_assert_uint_eq(cnt, damaged_file_cnt());
 }
 END_TEST
@@ -310,7 +317,7 @@ START_TEST(a_reader_made_from_the_document_alone_agrees)
 		cnt++;
 	}
 	fclose(list);
-	ck_assert_uint_ge(cnt, 8);
+	ck_assert_uint_ge(cnt, 10);
 }
 END_TEST
 

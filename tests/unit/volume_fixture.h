@@ -17,6 +17,7 @@
 #include <string.h>
 #include "codec/block.h"
 #include "codec/volume.h"
+#include "shm/message.h"
 
 struct image {
 	uint8_t *bytes;
@@ -162,6 +163,34 @@ static inline int image_block(const uint8_t *bytes, const struct stoup_vol_index
 	return rc;
 }
 
+/* The message runs of a decoded block. */
+static inline int image_runs(const struct stoup_vol_index *index, uint32_t idx, const uint8_t *raw,
+	struct stoup_vol_fault *fault)
+{
+	for (uint32_t i = 0; i < index->segment_cnt; i++) {
+		const struct stoup_vol_segment *segment = &index->segments[i];
+		struct stoup_message_run run = {.base = raw + segment->raw_off,
+			.len = segment->raw_len,
+			.cnt = segment->record_cnt,
+			.first_key = segment->first_key,
+			.last_key = segment->last_key,
+			.keeps_order = (index->series[segment->series_idx].flags &
+					       STOUP_VOL_SERIES_KEEP_ORDER) != 0};
+		struct stoup_error err;
+
+		if (segment->block_idx != idx || stoup_message_run_check(&run, &err) == 0)
+			continue;
+		*fault = (struct stoup_vol_fault){.code = err.code,
+			.region = STOUP_VOL_REGION_BLOCK,
+			.file_off = index->blocks[idx].stored_off,
+			.block_idx = idx};
+		snprintf(fault->what, sizeof(fault->what), "%.*s", (int)sizeof(fault->what) - 1,
+			err.text);
+		return err.code;
+	}
+	return 0;
+}
+
 /* Everything that `verify` looks at: index, all blocks, all padding. Returns the first fault. */
 static inline int image_verify(const uint8_t *bytes, size_t len, struct stoup_vol_fault *fault)
 {
@@ -175,6 +204,8 @@ static inline int image_verify(const uint8_t *bytes, size_t len, struct stoup_vo
 		uint8_t *raw = NULL;
 
 		rc = image_block(bytes, index, i, &raw, fault);
+		if (rc == 0 && index->schemas[index->blocks[i].schema_idx].stride == 0)
+			rc = image_runs(index, i, raw, fault);
 		free(raw);
 	}
 	for (uint32_t i = 0; !rc && stoup_vol_padding(index, i, &off, &gap); i++)
