@@ -189,7 +189,7 @@ static int time_find(const struct reader *r, const struct part *message,
 		return fail(r, -EBADMSG, message->text,
 			"what is at --time is neither a number nor a string", err);
 	if (number.form == STOUP_DOC_FORM_F64 && fabs(number.f64) < 9e18 &&
-		trunc(number.f64) == number.f64) {
+		(double)(int64_t)number.f64 == number.f64) {
 		number.form = STOUP_DOC_FORM_I64; /* 1e12 is a time as well */
 		number.i64 = (int64_t)number.f64;
 	}
