@@ -12,9 +12,8 @@ _stoup_commands='ingest ls verify info compact rm diff cat export definition sta
 _stoup_options() {
 	case $1 in
 	ingest)
-		echo --exchange --size-scale --symbol --date
 		echo --store --format --codec --level --block --volume --order --sort --replace \
-			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
+			--threads --memory --quiet --exchange --size-scale --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
 			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency \
 			--date --raw --raw-only --no-raw --symbol --hour --point --frame-length \
@@ -29,7 +28,6 @@ _stoup_options() {
 	cat) echo --from --to --backward --limit --format --no-header --skip-damaged --help ;;
 	verify) echo --quiet --help ;;
 	cat) echo --from --to --backward --limit --format --where --path --no-header --skip-damaged --help ;;
->>>>>>> doc
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
 			--dbn-version --quiet --help
@@ -76,7 +74,6 @@ _stoup_values() {
 	compact:--overlaps) echo refuse merge dedup ;;
 	cat:--format) echo csv jsonl npy npz ;;
 	cat:--format) echo csv jsonl lines npy npz ;;
->>>>>>> doc
 	export:--format) echo csv jsonl dbn npy npz ;;
 	export:--compress) echo zstd none ;;
 	*:--dbn-version) echo 1 2 3 ;;
@@ -89,7 +86,7 @@ _stoup_values() {
 	stoupd:--allow-user | stoupd:--monitor-user) echo '<user>' ;;
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
 	bench:--series) echo '<series>' ;;
-	ingest:--exchange | ingest:--size-scale | ingest:--symbol | ingest:--date) echo '<any>' ;;
+	ingest:--exchange | ingest:--size-scale) echo '<any>' ;;
 	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
 		rm:--from | rm:--to) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
