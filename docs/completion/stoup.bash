@@ -12,8 +12,8 @@ _stoup_commands='ingest ls verify info compact rm diff cat export definition sta
 _stoup_options() {
 	case $1 in
 	ingest)
-		echo --store --format --codec --level --block --volume --order --sort --replace \
-			--threads --memory --quiet --exchange --size-scale --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
+		echo --exchange --size-scale --store --format --codec --level --block --volume --order --sort --replace \
+			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
 			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency \
 			--date --raw --raw-only --no-raw --symbol --hour --point --frame-length \
@@ -25,8 +25,6 @@ _stoup_options() {
 	compact) echo --codec --level --block --volume --overlaps --dry-run --threads --memory --quiet --help ;;
 	rm) echo --from --to --dry-run --yes --quiet --help ;;
 	diff) echo --json --quiet --help ;;
-	cat) echo --from --to --backward --limit --format --no-header --skip-damaged --help ;;
-	verify) echo --quiet --help ;;
 	cat) echo --from --to --backward --limit --format --where --path --no-header --skip-damaged --help ;;
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
@@ -72,7 +70,6 @@ _stoup_values() {
 			itch-mbo itch-trade '<file>'
 		;;
 	compact:--overlaps) echo refuse merge dedup ;;
-	cat:--format) echo csv jsonl npy npz ;;
 	cat:--format) echo csv jsonl lines npy npz ;;
 	export:--format) echo csv jsonl dbn npy npz ;;
 	export:--compress) echo zstd none ;;
@@ -86,9 +83,9 @@ _stoup_values() {
 	stoupd:--allow-user | stoupd:--monitor-user) echo '<user>' ;;
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
 	bench:--series) echo '<series>' ;;
-	ingest:--exchange | ingest:--size-scale) echo '<any>' ;;
 	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
 		rm:--from | rm:--to) echo '<any>' ;;
+	ingest:--exchange | ingest:--size-scale) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
