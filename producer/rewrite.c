@@ -65,8 +65,6 @@ int stoup_rewrite_begin(const struct stoup_rewrite_options *options, struct stou
 	rewrite->options = *options;
 	if (rewrite->options.volume_len == 0)
 		rewrite->options.volume_len = STOUP_IMPORT_VOLUME_LEN;
-	if (rewrite->options.memory_len == 0)
-		rewrite->options.memory_len = STOUP_REWRITE_MEMORY_LEN;
 	rc = store_open(rewrite, err);
 	if (rc == 0 && stoup_store_holds_nothing(rewrite->store, err))
 		rc = -ENOENT;
@@ -77,7 +75,7 @@ int stoup_rewrite_begin(const struct stoup_rewrite_options *options, struct stou
 	rewrite->chosen = calloc(rewrite->store->volume_cnt + 1u, 1);
 	rewrite->chosen_overlaps = calloc(rewrite->store->overlap_cnt + 1u, 1);
 	rc = rewrite->chosen && rewrite->chosen_overlaps
-	             ? stoup_block_cache_create(rewrite->options.memory_len, &rewrite->cache)
+	             ? stoup_block_cache_create(STOUP_REWRITE_MEMORY_LEN, &rewrite->cache)
 	             : -ENOMEM;
 	if (rc < 0) {
 		stoup_error_set(err, rc, "no memory to rewrite volumes");
@@ -293,6 +291,32 @@ static void form_choose(struct stoup_rewrite *rewrite)
 	                                                  : encoding_of(codec, transform);
 }
 
+/* The walk by series comes to a block that several series share once for each of them, in every volume: one such block of
+ * each volume should stay decoded meanwhile, or each would be decoded again and again. */
+static void memory_choose(struct stoup_rewrite *rewrite)
+{
+	uint64_t len = STOUP_REWRITE_MEMORY_LEN;
+	uint32_t i, s;
+
+	for (i = 0; i < rewrite->store->volume_cnt + rewrite->store->overlap_cnt; i++) {
+		const struct stoup_store_volume *volume = chosen_volume(rewrite, i);
+		uint32_t longest = 0;
+
+		for (s = 0; volume && s < volume->index->segment_cnt; s++) {
+			const struct stoup_vol_segment *segment = &volume->index->segments[s];
+			uint32_t raw_len = volume->index->blocks[segment->block_idx].raw_len;
+
+			if (segment->raw_len < raw_len && raw_len > longest)
+				longest = raw_len;
+		}
+		len += longest;
+	}
+	if (len > STOUP_REWRITE_MEMORY_LEN_MAX)
+		len = STOUP_REWRITE_MEMORY_LEN_MAX;
+	stoup_block_cache_budget(
+		rewrite->cache, rewrite->options.memory_len ? rewrite->options.memory_len : len);
+}
+
 /* Decoded bytes of a full block of a schema, as its volumes have them: the longest block that another of the same
  * schema follows in its volume. 0: there is none. */
 static uint32_t full_block_len(const struct stoup_rewrite *rewrite, uint64_t hash)
@@ -414,6 +438,7 @@ int stoup_rewrite_draw_in(struct stoup_rewrite *rewrite, struct stoup_error *err
 		return -ENOTSUP;
 
 	if (rc == 0) {
+		memory_choose(rewrite);
 		form_choose(rewrite);
 		rc = series_build(rewrite);
 	}
