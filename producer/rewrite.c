@@ -9,6 +9,7 @@
 #include "producer/import_state.h"
 #include "producer/rewrite_private.h"
 #include "producer/stop.h"
+#include "producer/store_private.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -106,6 +107,7 @@ void stoup_rewrite_end(struct stoup_rewrite *rewrite)
 	free(rewrite->chosen);
 	free(rewrite->chosen_overlaps);
 	free(rewrite->superseded);
+	free(rewrite->sources);
 	free(rewrite->series);
 	free(rewrite->schemas);
 	free(rewrite->volumes);
@@ -484,6 +486,48 @@ int stoup_rewrite_is_stored_so(
 	return block->codec == encoding->codec && block->transform == encoding->transform;
 }
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Are all volumes of this one's batch chosen, so that all records of its files go into the new batch? */
+static int batch_is_chosen(
+	const struct stoup_rewrite *rewrite, const struct stoup_vol_header *header)
+{
+	uint32_t cnt = 0, i;
+
+	for (i = 0; i < rewrite->store->volume_cnt + rewrite->store->overlap_cnt; i++) {
+		const struct stoup_store_volume *volume = chosen_volume(rewrite, i);
+
+		cnt += volume && stoup_store_same_batch(&volume->index->header, header);
+	}
+	return cnt == header->batch_cnt;
+}
+
+/* What the old volumes say of the files that they were made of holds for the new ones where no record goes. Every volume
+ * of a batch says the same: the first one is asked. */
+static int sources_collect(struct stoup_rewrite *rewrite)
+{
+	uint32_t i;
+
+	for (i = 0; i < rewrite->store->volume_cnt + rewrite->store->overlap_cnt; i++) {
+		const struct stoup_store_volume *volume = chosen_volume(rewrite, i);
+		const struct stoup_vol_index *index = volume ? volume->index : NULL;
+		struct stoup_vol_source *grown;
+
+		if (!index || index->source_cnt == 0 || index->header.batch_idx > 0 ||
+			!batch_is_chosen(rewrite, &index->header))
+			continue;
+		grown = realloc(rewrite->sources,
+			(rewrite->source_cnt + index->source_cnt) * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		rewrite->sources = grown;
+		memcpy(grown + rewrite->source_cnt, index->sources,
+			index->source_cnt * sizeof(*grown));
+		rewrite->source_cnt += index->source_cnt;
+	}
+	return 0;
+}
+
 /* ---- running --------------------------------------------------------------------------------- */
 
 static int publish(struct stoup_rewrite *rewrite, struct stoup_error *err)
@@ -508,6 +552,8 @@ int stoup_rewrite_run(struct stoup_rewrite *rewrite, const struct stoup_rewrite_
 	int rc = stoup_rewrite_out_init(rewrite, err);
 
 	stoup_stop_catch();
+	if (rc == 0 && !filter && !rewrite->options.dedup && sources_collect(rewrite) < 0)
+		rc = stoup_error_set(err, -ENOMEM, "no memory for the list of files");
 	rewrite->filter = filter;
 	stoup_progress_begin(&rewrite->progress, rewrite->options.label, rewrite->raw_total,
 		rewrite->options.quiet);
