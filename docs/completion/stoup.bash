@@ -12,10 +12,12 @@ _stoup_commands='ingest ls verify info compact rm diff cat export definition sta
 _stoup_options() {
 	case $1 in
 	ingest)
-		echo --store --format --codec --level --block --volume --order --sort --replace \
+		echo --exchange --size-scale --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
+			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency \
+			--date --raw --raw-only --no-raw --symbol --hour --point --frame-length \
+			--frame-time --frame-time-first --help
 		;;
 	ls) echo --json --gaps --help ;;
 	verify) echo --quiet --repair --dry-run --help ;;
@@ -23,7 +25,7 @@ _stoup_options() {
 	compact) echo --codec --level --block --volume --overlaps --dry-run --threads --memory --quiet --help ;;
 	rm) echo --from --to --dry-run --yes --quiet --help ;;
 	diff) echo --json --quiet --help ;;
-	cat) echo --from --to --backward --limit --format --no-header --skip-damaged --help ;;
+	cat) echo --from --to --backward --limit --format --where --path --no-header --skip-damaged --help ;;
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
 			--dbn-version --quiet --help
@@ -46,7 +48,13 @@ _stoup_options() {
 # value that nobody can guess; nothing for an option without a value.
 _stoup_values() {
 	case $1:$2 in
-	ingest:--format) echo auto dbn csv jsonl npy ;;
+	ingest:--format)
+		echo auto dbn csv jsonl npy bi5 itch50 frames binance-trades binance-aggtrades \
+			binance-klines binance-bookticker tardis-trades tardis-liquidations tardis-l2 \
+			tardis-quotes tardis-book tardis-derivative lobster lobster-book databento-csv truefx \
+			histdata histdata-bars fxcm-bars bars quotes
+		;;
+	ingest:--frame-length) echo u8 u16be u16le u32be u32le u64be u64le ;;
 	ingest:--to) echo event64 ;;
 	ingest:--as) echo document text ;;
 	ingest:--codec | compact:--codec) echo default fast small none lz4 lz4hc zstd ;;
@@ -58,10 +66,11 @@ _stoup_values() {
 		echo mbo trades mbp-1 tbbo mbp-10 bbo-1s bbo-1m ohlcv-1s ohlcv-1m ohlcv-1h ohlcv-1d \
 			ohlcv-eod status imbalance definition-v1 definition-v2 definition statistics-v1 \
 			statistics cmbp-1 tcbbo cbbo-1s cbbo-1m error-v1 error symbol-mapping-v1 \
-			symbol-mapping system-v1 system event64 tick bar '<file>'
+			symbol-mapping system-v1 system event64 tick bar \
+			itch-mbo itch-trade '<file>'
 		;;
 	compact:--overlaps) echo refuse merge dedup ;;
-	cat:--format) echo csv jsonl npy npz ;;
+	cat:--format) echo csv jsonl lines npy npz ;;
 	export:--format) echo csv jsonl dbn npy npz ;;
 	export:--compress) echo zstd none ;;
 	*:--dbn-version) echo 1 2 3 ;;
@@ -76,12 +85,14 @@ _stoup_values() {
 	bench:--series) echo '<series>' ;;
 	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
 		rm:--from | rm:--to) echo '<any>' ;;
+	ingest:--exchange | ingest:--size-scale) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
-		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | \
+		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | ingest:--date | ingest:--symbol | \
+		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | \
 		export:--from | export:--to | definition:--at | cat:--from | cat:--to | \
-		cat:--limit | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
+		cat:--limit | cat:--where | cat:--path | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
 		stoupd:--depth | stoupd:--takeover-wait | stoupd:--socket-mode | stoupd:--linger | \
