@@ -398,3 +398,7 @@ for i, json in enumerate(('{"a":[1,-0,1.50,1e5,2147483648,18446744073709551615,0
                           '{"type":"Buffer","data":[222,173]}', '["\\ud800"]', '[1,]', '{"a" 1}', '"abc',
                           "[" * 40 + "]" * 40)):
     seed("doc", f"json-{i}", b"\1" + json.encode())
+for i, question in enumerate(('e = "trade" and (T >= 1.5e12 or not m = true)', "b[1][0] > 5 and z exists", "[3] < 1e400 or . != null",
+                              "[1] = 0.1 and [4] != '0.1'", "((a = 05")):
+    seed("doc", f"filter-{i}", b"\3" + bytes([len(question)]) + question.encode() + DOCUMENTS[("trade", "book", "numbers", "numbers",
+                                                                                             "long")[i]])
