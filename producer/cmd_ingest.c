@@ -37,7 +37,7 @@ static const char usage_head[] =
 	"  --quiet             no summary, no progress\n"
 	"\n"
 	"The summary has for each series, exactly, the \"sum of price\" (of the field price, else close)\n"
-	"and the \"sum of size\" (of size, else volume). Undefined values are left out; - says that there\n"
+	"and the \"sum of size\" (of size, volume, qty, quantity or amount). Undefined values are left out; - says that there\n"
 	"is no such field, or no value. The ratio is decoded bytes / stored bytes.\n";
 
 static const char usage_event64[] =

@@ -176,22 +176,24 @@ static int text_of(const struct stoup_csv_row *row, uint32_t column, const char 
 	return cell->len ? 0 : -EINVAL;
 }
 
-/* With --series all rows have one symbol, also those that other threads read. The text is
+/* 1, 0 or -ENOMEM. With --series all rows have one symbol, also those that other threads read. The text is
  * written before the exchange publishes it. */
-static int is_one_symbol(const struct stoup_csv_route *route, const char *symbol)
+static int is_one_symbol(
+	const struct stoup_csv_route *route, const char *exchange, const char *symbol)
 {
-	char *mine, *one = NULL;
+	char name[2 * STOUP_PRESET_TEXT_CAP], *mine, *one = NULL;
 	int same_one;
 
 	if (!stoup_filter_symbol(route->plan->options->filter, symbol))
 		return 1;
-	mine = strdup(symbol);
+	snprintf(name, sizeof(name), "%s/%s", exchange, symbol);
+	mine = strdup(name);
 	if (!mine)
-		return 0;
+		return -ENOMEM;
 	if (atomic_compare_exchange_strong_explicit(&route->plan->use->one_symbol, &one, mine,
 		    memory_order_acq_rel, memory_order_acquire))
 		return 1;
-	same_one = strcmp(one, symbol) == 0;
+	same_one = strcmp(one, name) == 0;
 	free(mine);
 	return same_one;
 }
@@ -202,7 +204,7 @@ static int row_slot(struct stoup_csv_route *route, const struct stoup_csv_row *r
 	const struct stoup_preset_use *use = route->plan->use;
 	char exchange[STOUP_PRESET_TEXT_CAP] = "", symbol[STOUP_PRESET_TEXT_CAP] = "";
 	uint32_t at;
-	int rc;
+	int rc = 1;
 
 	if (text_of(row, use->symbol_column, use->symbol, symbol) < 0 ||
 		text_of(row, use->exchange_column, use->exchange, exchange) < 0)
@@ -213,12 +215,15 @@ static int row_slot(struct stoup_csv_route *route, const struct stoup_csv_row *r
 		*ret = at - 1;
 		return 0;
 	}
-	if (route->plan->options->series && !is_one_symbol(route, symbol))
+	if (route->plan->options->series)
+		rc = is_one_symbol(route, exchange, symbol);
+	if (rc == 0)
 		return row_error(row, use->symbol_column, symbol,
-			"is another symbol than in the rows before, and --series makes one series of all: "
+			"is another symbol (or exchange) than before, and --series makes one series of all: "
 			"leave it out, or choose one (--symbols)",
 			err);
-	rc = slot_make(route, exchange, symbol, ret, err);
+	if (rc > 0)
+		rc = slot_make(route, exchange, symbol, ret, err);
 	if (rc == -ENOMEM)
 		return stoup_error_set(err, rc, "out of memory");
 	if (rc == -EINVAL || rc == -ENAMETOOLONG)

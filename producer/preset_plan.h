@@ -22,7 +22,7 @@ struct stoup_preset_use {
 	char symbol[STOUP_PRESET_TEXT_CAP];
 	char kind[STOUP_SCHEMA_NAME_CAP + STOUP_PRESET_INTERVAL_CAP];
 	struct stoup_preset_path path;
-	/* With --series: the symbol whose rows came first; any other is refused. On the heap. */
+	/* With --series: exchange and symbol of the rows that came first; others are refused. On the heap. */
 	char *_Atomic one_symbol;
 	int64_t interval_ns; /* bars; 0: not known yet */
 	int64_t midnight_ns;

@@ -148,6 +148,24 @@ static int events(void)
 	return with_import(csv_ingest);
 }
 
+static int one_series; /* all rows in one, else one for each symbol */
+
+static int feed_ingest(struct stoup_import *import, struct stoup_input *input)
+{
+	struct stoup_csv_options options;
+	struct stoup_sink sink = stoup_import_sink(import);
+
+	sink.note = no_note;
+	stoup_csv_options_init(&options);
+	options.series = one_series ? "A/B/c" : NULL;
+	return stoup_ingest_csv(&sink, input, &options, &err);
+}
+
+static int feed(void)
+{
+	return with_import(feed_ingest);
+}
+
 /* ---- tests ------------------------------------------------------------------------------------- */
 
 START_TEST(columns_are_whole_or_not_made)
@@ -188,6 +206,23 @@ START_TEST(events_are_made_or_not)
 }
 END_TEST
 
+/* More symbols than there is room for at first. */
+START_TEST(a_feed_is_ingested_or_refused)
+{
+	char text[8000];
+	size_t len = (size_t)sprintf(
+		text, "exchange,symbol,timestamp,local_timestamp,is_snapshot,side,price,amount\n");
+
+	one_series = _i;
+	for (int i = 0; i < 40; i++)
+		len += (size_t)sprintf(text + len,
+			"d,S%d,1585699200245000,1585699200355684,true,bid,%d,1\n",
+			one_series ? 0 : i % 20, i);
+	write_file(text, len);
+	check("feed", feed);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("nth_arrays");
@@ -198,6 +233,7 @@ int main(void)
 	suite_add_tcase(suite, tc);
 	tcase_add_checked_fixture(tc, setup, teardown);
 	tcase_add_test(tc, columns_are_whole_or_not_made);
+	tcase_add_loop_test(tc, a_feed_is_ingested_or_refused, 0, 2);
 	tcase_add_test(tc, an_array_is_ingested_or_refused);
 	tcase_add_test(tc, events_are_made_or_not);
 	srunner_run_all(runner, CK_NORMAL);

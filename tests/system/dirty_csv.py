@@ -234,8 +234,11 @@ dirty("a time beyond the day", "34200.1,1,1,18,5853300,1\n86400,1,1,18,5853300,1
       ["--format", "lobster", "--symbol", "AAPL", "--date", "2012-06-21"],
       "line 2, column 1 (time): \"86400\" is no second of a day (0 to 86399.999999999)")
 dirty("two symbols in one series", TARDIS + LEVEL + LEVEL.replace("BTC", "ETH"), [*L2, "--series", "A/B/c"],
-      "line 3, column 2: \"ETH\" is another symbol than in the rows before, and --series makes one series of all: "
+      "line 3, column 2: \"ETH\" is another symbol (or exchange) than before, and --series makes one series of all: "
       "leave it out, or choose one (--symbols)")
+dirty("two exchanges in one series", TARDIS + LEVEL + LEVEL.replace("deribit", "ftx"), [*L2, "--series", "A/B/c"],
+      "line 3, column 2: \"BTC\" is another symbol (or exchange) than before, and --series makes one series of "
+      "all: leave it out, or choose one (--symbols)")
 dirty("columns told, and a feed", ROW, [*TRADES, "--columns", "a:time"],
       "--columns is not for --format binance-trades, which knows its columns: leave one of them out")
 dirty("symbols without a feed", f"{T},1,1\n", [*PLAIN, "--symbols", "A"],
