@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "consumer/stoup.h"
 #include "consumer/tool_args.h"
+#include "consumer/tool_docs.h"
 #include "consumer/tool_npy.h"
 #include "consumer/tool_text.h"
 #include "consumer/tools.h"
@@ -33,7 +34,11 @@ static const char usage[] =
 	"  --limit N        print at most N records\n"
 	"  --format KIND    csv (default), jsonl; npy, npz: a NumPy array of the records, with all\n"
 	"                   fields (redirect it: > a.npy)\n"
-	"                   messages: key and text, or hexadecimal digits where they are no text\n"
+	"                   messages: key and text, or hexadecimal digits where they are no text;\n"
+	"                   lines: NANOSECONDS JSON, as `stoup ingest` reads it\n"
+	"  --where FILTER   documents: those of which it holds, such as\n"
+	"                   'data.e = \"trade\" and (data.p >= 61800 or data.m exists)'\n"
+	"  --path PATH      documents: the value there instead of the whole; may be said again\n"
 	"  --no-header      CSV without the line of names\n"
 	"  --skip-damaged   go on behind a damaged block: told on stderr, exit status 1\n"
 	"\n"
@@ -44,7 +49,9 @@ struct cat {
 	struct stoup_range range;
 	uint64_t limit;
 	int json, header, skip;
-	int npy, npz; /* an array instead; npz: in a zip */
+	int npy, npz;                /* an array instead; npz: in a zip */
+	int lines;                   /* of JSON, with their keys */
+	struct stoup_tool_docs docs; /* what was said; then the text's */
 	struct stoup_text text;
 };
 
@@ -55,6 +62,8 @@ static const struct option options[] = {
 	{"limit", required_argument, NULL, 'l'},
 	{"format", required_argument, NULL, 'o'},
 	{"no-header", no_argument, NULL, 'n'},
+	{"where", required_argument, NULL, 'w'},
+	{"path", required_argument, NULL, 'p'},
 	{"skip-damaged", no_argument, NULL, 's'},
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
@@ -79,10 +88,22 @@ static int format_option(const char *text, struct cat *cat)
 	cat->json = strcmp(text, "jsonl") == 0;
 	cat->npz = strcmp(text, "npz") == 0;
 	cat->npy = cat->npz || strcmp(text, "npy") == 0;
-	if (cat->json || cat->npy || strcmp(text, "csv") == 0)
+	cat->lines = strcmp(text, "lines") == 0;
+	if (cat->json || cat->npy || cat->lines || strcmp(text, "csv") == 0)
 		return 0;
-	fprintf(stderr, "stoup cat: --format %s: csv, jsonl, npy or npz\n", text);
+	fprintf(stderr, "stoup cat: --format %s: csv, jsonl, lines, npy or npz\n", text);
 	return -EINVAL;
+}
+
+static int docs_option(struct cat *cat, int where, const char *text)
+{
+	struct stoup_error err = {0};
+	int rc = where ? stoup_tool_docs_where(&cat->docs, text, &err)
+	               : stoup_tool_docs_path(&cat->docs, text, &err);
+
+	if (rc < 0)
+		fprintf(stderr, "stoup cat: --%s: %s\n", where ? "where" : "path", err.text);
+	return rc;
 }
 
 static int set_option(struct cat *cat, int which)
@@ -99,6 +120,9 @@ static int set_option(struct cat *cat, int which)
 		return limit_option(optarg, &cat->limit);
 	case 'o':
 		return format_option(optarg, cat);
+	case 'w':
+	case 'p':
+		return docs_option(cat, which == 'w', optarg);
 	case 'n':
 		cat->header = 0;
 		return 0;
@@ -138,6 +162,11 @@ static int parse(int argc, char **argv, struct cat *cat)
 				: "stoup cat: an array is no text: redirect it (> a.npy)\n");
 		return -EINVAL;
 	}
+	if (cat->lines && cat->docs.path_cnt > 0) {
+		fprintf(stderr,
+			"stoup cat: --path is for csv and jsonl: lines are whole messages\n");
+		return -EINVAL;
+	}
 	cat->pool = argv[optind];
 	cat->series = argv[optind + 1];
 	return stoup_tool_range_valid("stoup cat", &cat->range);
@@ -145,16 +174,20 @@ static int parse(int argc, char **argv, struct cat *cat)
 
 /* ---- printing --------------------------------------------------------------------------------- */
 
-/* At most *left records, which count down. */
-static void print_span(const struct cat *cat, const struct stoup_span *span, uint64_t *left)
+/* At most *left records, which count down. 0 or -ENOMEM. */
+static int print_span(struct cat *cat, const struct stoup_span *span, uint64_t *left)
 {
 	int backward = (cat->range.flags & STOUP_BACKWARD) != 0;
 
-	for (uint64_t i = 0; i<span->record_cnt && * left> 0; i++, (*left)--) {
+	for (uint64_t i = 0; i<span->record_cnt && * left> 0; i++) {
 		uint64_t at = backward ? span->record_cnt - 1 - i : i;
+		int rc = stoup_text_span(&cat->text, span, at);
 
-		stoup_text_span(&cat->text, span, at);
+		if (rc < 0)
+			return rc;
+		*left -= (uint64_t)rc;
 	}
+	return 0;
 }
 
 /* ---- the scan --------------------------------------------------------------------------------- */
@@ -171,7 +204,7 @@ static int step_over(const struct cat *cat, struct stoup_cursor *cur, int rc)
 	return 1;
 }
 
-static int print_all(const struct cat *cat, struct stoup_cursor *cur)
+static int print_all(struct cat *cat, struct stoup_cursor *cur)
 {
 	uint64_t left = cat->limit;
 	struct stoup_span span;
@@ -184,7 +217,10 @@ static int print_all(const struct cat *cat, struct stoup_cursor *cur)
 				break;
 			continue;
 		}
-		print_span(cat, &span, &left);
+		if (print_span(cat, &span, &left) < 0) {
+			fprintf(stderr, "stoup cat: no memory to print a message\n");
+			return 1;
+		}
 		if (ferror(stdout))
 			break;
 	}
@@ -197,6 +233,27 @@ static int print_all(const struct cat *cat, struct stoup_cursor *cur)
 	return status;
 }
 
+/* Can what was asked for be had of this series? */
+static int series_check(
+	const struct cat *cat, const struct stoup_series *series, struct stoup_error *err)
+{
+	int are_docs = stoup_tool_docs_are(series->schema);
+
+	if ((cat->docs.filter || cat->docs.path_cnt) && !are_docs)
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s has no documents that --where and --path could look into: its schema is %s",
+			series->name, series->schema->name);
+	if (cat->lines && !are_docs && strcmp(series->schema->name, "json") != 0)
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s holds no JSON that --format lines could print: its schema is %s",
+			series->name, series->schema->name);
+	if (cat->npy && (series->schema->flags & STOUP_SCHEMA_VARIABLE))
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s holds messages of variable length, which are no array: --format csv or jsonl",
+			series->name);
+	return 0;
+}
+
 static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 {
 	struct stoup_series series;
@@ -205,10 +262,8 @@ static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 
 	if (stoup_series_find(st, cat->series, &series, err) < 0)
 		return -1;
-	if (cat->npy && (series.schema->flags & STOUP_SCHEMA_VARIABLE))
-		return stoup_error_set(err, -ENOTSUP,
-			"%.150s holds messages of variable length, which are no array: --format csv or jsonl",
-			series.name);
+	if (series_check(cat, &series, err) < 0)
+		return -1;
 	if (cat->npy)
 		return stoup_tool_npy(st, &series, &cat->range, cat->limit, cat->npz, stdout, err) <
 		                       0
@@ -217,11 +272,18 @@ static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
 	if (stoup_text_init(&cat->text, stdout, cat->json, series.schema) < 0 ||
 		stoup_scan(st, &series, &cat->range, &cur, err) < 0)
 		return -1;
+	cat->text.lines = cat->lines;
+	cat->text.docs = cat->docs;
+	cat->docs = (struct stoup_tool_docs){0};
 	if (cat->header)
 		stoup_text_header(&cat->text);
 	status = print_all(cat, cur);
 	stoup_cursor_close(cur);
-	return status;
+	if (cat->text.docs.broken_cnt == 0)
+		return status;
+	fprintf(stderr, "stoup cat: %" PRIu64 " messages are no documents and were left out\n",
+		cat->text.docs.broken_cnt);
+	return 1;
 }
 
 int stoup_cmd_cat(int argc, char **argv)
@@ -233,10 +295,13 @@ int stoup_cmd_cat(int argc, char **argv)
 
 	if (rc < 0)
 		fputs("See `stoup help cat`.\n", stderr);
-	if (rc)
+	if (rc) {
+		stoup_tool_docs_fini(&cat.docs);
 		return rc < 0 ? 2 : 0;
+	}
 	if (stoup_tool_attach(cat.pool, 0, &st, &err) < 0) {
 		fprintf(stderr, "stoup cat: %s\n", err.text);
+		stoup_tool_docs_fini(&cat.docs);
 		return 1;
 	}
 	setvbuf(stdout, NULL, _IOFBF, OUT_LEN);
@@ -245,5 +310,6 @@ int stoup_cmd_cat(int argc, char **argv)
 		fprintf(stderr, "stoup cat: %s\n", err.text);
 	stoup_detach(st);
 	stoup_text_fini(&cat.text);
+	stoup_tool_docs_fini(&cat.docs);
 	return rc != 0;
 }

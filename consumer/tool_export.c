@@ -29,7 +29,7 @@ static int write_text(struct stoup_export *export, const struct stoup_series *se
 	struct stoup_text text;
 	struct stoup_cursor *cur;
 	struct stoup_span span;
-	int rc = stoup_scan(export->st, series, &export->range, &cur, err);
+	int rc = stoup_scan(export->st, series, &export->range, &cur, err), printed = 1;
 
 	if (rc < 0)
 		return rc;
@@ -40,13 +40,21 @@ static int write_text(struct stoup_export *export, const struct stoup_series *se
 	}
 	if (export->header)
 		stoup_text_header(&text);
-	while (!stoup_out_failed(out) && (rc = stoup_next(cur, &span)) > 0) {
-		for (uint64_t i = 0; i < span.record_cnt && !stoup_out_failed(out); i++)
-			stoup_text_span(&text, &span, i);
+	while (printed > 0 && !stoup_out_failed(out) && (rc = stoup_next(cur, &span)) > 0) {
+		for (uint64_t i = 0; i < span.record_cnt && printed > 0 && !stoup_out_failed(out);
+			i++)
+			printed = stoup_text_span(&text, &span, i);
 		*ret_cnt += span.record_cnt;
 	}
 	if (rc < 0)
 		stoup_error_set(err, rc, "%s", stoup_cursor_error(cur)->text);
+	else if (printed <= 0)
+		rc = printed < 0
+		             ? stoup_error_set(err, -ENOMEM, "no memory to print records")
+		             : stoup_error_set(err, -EBADMSG,
+				       "%.150s has a message that is no document (`stoup verify` "
+				       "looks at all)",
+				       series->name);
 	stoup_cursor_close(cur);
 	stoup_text_fini(&text);
 	return rc < 0 ? rc : 0;

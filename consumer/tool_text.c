@@ -2,6 +2,7 @@
 /* tool_text.c - see tool_text.h. */
 #include "consumer/tool_text.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "consumer/tool_messages.h"
@@ -75,8 +76,12 @@ void stoup_text_header(const struct stoup_text *text)
 	const struct stoup_schema *schema = text->schema;
 	const char *sep = "";
 
-	if (text->json)
+	if (text->json || text->lines)
 		return;
+	if (stoup_tool_docs_are(schema)) {
+		stoup_tool_docs_header(&text->docs, text->out);
+		return;
+	}
 	if (schema->flags & STOUP_SCHEMA_VARIABLE) {
 		stoup_tool_messages_header(text->out);
 		return;
@@ -106,15 +111,34 @@ void stoup_text_fini(struct stoup_text *text)
 {
 	free(text->field);
 	text->field = NULL;
+	stoup_tool_docs_fini(&text->docs);
 }
 
-void stoup_text_span(const struct stoup_text *text, const struct stoup_span *span, uint64_t idx)
+static int print_message(struct stoup_text *text, const struct stoup_message *message)
 {
-	if (text->schema->flags & STOUP_SCHEMA_VARIABLE) {
-		struct stoup_message message = stoup_message_at(span, idx);
-
-		stoup_tool_message_print(text->out, text->schema, &message, text->json);
+	if (stoup_tool_docs_are(text->schema))
+		return stoup_tool_docs_print(&text->docs, text->out, message,
+			text->lines  ? STOUP_TOOL_LINES
+			: text->json ? STOUP_TOOL_JSONL
+				     : STOUP_TOOL_CSV);
+	if (text->lines) {
+		fprintf(text->out, "%" PRId64 " ", message->key);
+		fwrite(message->bytes, 1, message->len, text->out);
+		putc('\n', text->out);
 	} else {
-		record_print(text, (const char *)span->base + idx * span->stride);
+		stoup_tool_message_print(text->out, text->schema, message, text->json);
 	}
+	return 1;
+}
+
+int stoup_text_span(struct stoup_text *text, const struct stoup_span *span, uint64_t idx)
+{
+	struct stoup_message message;
+
+	if (text->schema->flags & STOUP_SCHEMA_VARIABLE) {
+		message = stoup_message_at(span, idx);
+		return print_message(text, &message);
+	}
+	record_print(text, (const char *)span->base + idx * span->stride);
+	return 1;
 }

@@ -5,6 +5,7 @@
  *      padding                   zero
  *      blocks                    hash of the stored bytes, decoding, hash of the decoded bytes
  *      records                   keys in order, and the segments' first and last keys
+ *      documents                 all of each (stoup_doc_valid)
  *
  * Damage never ends the walk: each is told with file, region and offset, and the exit status is 1.
  */
@@ -19,9 +20,12 @@
 #include "producer/cmd.h"
 #include "producer/progress.h"
 #include "producer/runs.h"
+#include "producer/stop.h"
 #include "producer/store.h"
 #include "producer/verify.h"
 #include "producer/volume_file.h"
+#include "shm/message.h"
+#include "shm/stoup_doc.h"
 
 #define PAD_CHUNK_LEN 4096u
 
@@ -174,6 +178,30 @@ static void segment_check(struct check *check, uint32_t segment_idx)
 			"its key is not the segment's last key");
 }
 
+/* The documents of a run of schema bipf, which was checked as a run. */
+static int docs_check(const struct check *check, uint32_t segment_idx, struct stoup_error *err)
+{
+	const struct stoup_vol_segment *segment = &check->index->segments[segment_idx];
+	const uint8_t *at = check->raw + segment->raw_off;
+	const struct stoup_vol_schema *schema =
+		&check->index->schemas[check->index->blocks[segment->block_idx].schema_idx];
+
+	if (strcmp(schema->name, "bipf") != 0)
+		return 0;
+	for (uint64_t i = 0; i < segment->record_cnt; i++) {
+		const struct stoup_message_head *head = (const void *)at;
+
+		if (stoup_doc_valid(head + 1, head->len, err) < 0) {
+			stoup_error_prefix(err, "%.80s, message %" PRIu64,
+				check->index->series[segment->series_idx].name,
+				segment->ordinal + i);
+			return -EBADMSG;
+		}
+		at += stoup_message_unit_len(head->len);
+	}
+	return 0;
+}
+
 /* The message run that a segment is. */
 static void run_check(struct check *check, uint32_t segment_idx)
 {
@@ -183,12 +211,15 @@ static void run_check(struct check *check, uint32_t segment_idx)
 		.block_idx = segment->block_idx,
 		.file_off = check->index->blocks[segment->block_idx].stored_off};
 	struct stoup_error err;
+	int run_rc = stoup_run_check(check->index, segment_idx, check->raw, &err);
 
-	if (stoup_run_check(check->index, segment_idx, check->raw, &err) == 0)
+	if (run_rc == 0 && docs_check(check, segment_idx, &err) == 0)
 		return;
 	snprintf(fault.what, sizeof(fault.what), "%.*s", (int)sizeof(fault.what) - 1, err.text);
 	report(check, &fault);
-	segment_mark(check, segment_idx);
+	/* What is no document was put so: its bytes are whole, and so are those beside it. */
+	if (run_rc < 0)
+		segment_mark(check, segment_idx);
 }
 
 /* Check one block; *at is the place in check->order of its first segment. */
@@ -212,7 +243,7 @@ static void block_check(struct check *check, uint32_t block_idx, uint32_t *at)
 			segment_check(check, segment_idx);
 		else if (rc == 0)
 			run_check(check, segment_idx);
-		else
+		else if (rc != -ENOTSUP) /* what a later version wrote is not damaged */
 			segment_mark(check, segment_idx);
 	}
 }
@@ -458,6 +489,7 @@ int stoup_cmd_verify(int argc, char **argv)
 		fprintf(stderr, "stoup verify: %s\n", err.text);
 		failed = 1;
 	}
+	stoup_stop_raise();
 	/* Where nothing could be looked at, zeros would read as a result. */
 	if (!verify.quiet && verify.volume_cnt > 0)
 		printf("%" PRIu64 " volume%s, %" PRIu64 " block%s, %" PRIu64 " fault%s\n",

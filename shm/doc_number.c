@@ -110,8 +110,7 @@ int stoup_doc_number_is(const char *text, size_t len)
 	return at == len;
 }
 
-/* Is it a decimal, by the wider grammar of shm/decimal.h: also +1, .5, 007? */
-static int decimal_is(const char *text, size_t len)
+int stoup_doc_decimal_is(const char *text, size_t len)
 {
 	size_t at = len > 0 && (text[0] == '-' || text[0] == '+'),
 	       n = digits_len(text + at, len - at);
@@ -321,7 +320,7 @@ int stoup_doc_double(const struct stoup_doc *value, double *ret)
 	default:
 		break;
 	}
-	if (!decimal_is(number.text, number.text_len))
+	if (!stoup_doc_decimal_is(number.text, number.text_len))
 		return -EINVAL;
 	found = stoup_doc_nearest(number.text, number.text_len);
 	if (!isfinite(found))

@@ -102,6 +102,9 @@ void stoup_doc_number_text(struct stoup_doc_number *number, char *room);
 /* Is text[0..len) a number by the grammar of JSON (RFC 8259)? */
 int stoup_doc_number_is(const char *text, size_t len);
 
+/* Is it a decimal, by the wider grammar of shm/decimal.h: also +1, .5, 007? */
+int stoup_doc_decimal_is(const char *text, size_t len);
+
 /* Compare two decimals of that grammar by value. */
 int stoup_doc_decimal_compare(const char *a, size_t a_len, const char *b, size_t b_len);
 

@@ -150,6 +150,25 @@ int stoup_doc_double(const struct stoup_doc *value, double *ret);
  * their form, all else by its bytes. */
 int stoup_doc_compare(const struct stoup_doc *a, const struct stoup_doc *b);
 
+/* ---- filters ----------------------------------------------------------------------------------- */
+
+struct stoup_doc_filter;
+
+/* Compile a question: tests joined by and, or, not and brackets, such as
+ *
+ *      data.e = "trade" and (data.p >= 61800 and data.p < 61900 or not data.m exists)
+ *
+ * A test is a path, one of = != < <= > >= and a value (a number, a text in double or single quotes, true,
+ * false, null), or a path and `exists`. Numbers are compared by value, also with strings that have a
+ * decimal. A test whose path leads nowhere does not hold; of values of other kinds only != holds. 0,
+ * -EINVAL with text, or -ENOMEM. Ended by stoup_doc_filter_destroy (NULL is allowed). */
+int stoup_doc_filter_create(
+	const char *text, struct stoup_doc_filter **ret, struct stoup_error *err);
+void stoup_doc_filter_destroy(struct stoup_doc_filter *filter);
+
+/* Does it hold of a document? 1, 0, or -EBADMSG. */
+int stoup_doc_match(const struct stoup_doc_filter *filter, const struct stoup_doc *doc);
+
 /* ---- JSON -------------------------------------------------------------------------------------- */
 
 /* Write a value as JSON without blanks: the length of the text, of which at most `cap` bytes were

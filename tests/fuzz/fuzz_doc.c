@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_doc.c - documents that lie, and texts that are nearly JSON.
  *
- *      input   [0: a document | 1: JSON | 2: a path and a document] [bytes ...]
+ *      input   [0: a document | 1: JSON | 2: a path and a document | 3: a filter and a document] [bytes ...]
  *
  * Checked: no call reads outside of a document of exactly its length (the address sanitizer sees it), every
  * view lies inside; what stoup_doc_valid takes every call reads; what the encoder makes is valid, prints,
@@ -203,19 +203,48 @@ static void check_path(const uint8_t *bytes, size_t len)
 	stoup_doc_path_destroy(path);
 }
 
+static void check_filter(const uint8_t *bytes, size_t len)
+{
+	size_t text_len = len ? bytes[0] : 0;
+	char text[256] = {0};
+	struct stoup_doc_filter *filter;
+	struct stoup_error err = {0};
+	struct stoup_doc doc;
+	int rc;
+
+	if (len < 1 + text_len)
+		return;
+	memcpy(text, bytes + 1, text_len);
+	rc = stoup_doc_filter_create(text, &filter, &err);
+	MUST(rc == 0 || (rc == -EINVAL && err.text[0]));
+	if (rc < 0)
+		return;
+	bytes += 1 + text_len;
+	len -= 1 + text_len;
+	if (stoup_doc_open(bytes, len, &doc) == 0) {
+		rc = stoup_doc_match(filter, &doc);
+		MUST(rc == 0 || rc == 1 || rc == -EBADMSG);
+		MUST(rc >= 0 || stoup_doc_valid(bytes, len, NULL) < 0);
+	}
+	stoup_doc_filter_destroy(filter);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	if (len < 1 || len > 64u << 10)
 		return 0;
-	switch (bytes[0] % 3) {
+	switch (bytes[0] % 4) {
 	case 0:
 		check_doc(bytes + 1, len - 1);
 		break;
 	case 1:
 		check_json((const char *)bytes + 1, len - 1);
 		break;
-	default:
+	case 2:
 		check_path(bytes + 1, len - 1);
+		break;
+	default:
+		check_filter(bytes + 1, len - 1);
 		break;
 	}
 	return 0;

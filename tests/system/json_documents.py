@@ -143,5 +143,16 @@ if t.DATA and os.path.exists(capture):
     t.equal(len(texts), 93954, "captured messages")
     for text, line in zip(texts, through(texts)):
         t.true(same(loads(text), loads(line)), f"{text!r} came back as {line!r}")
+    # A filter finds what Python finds.
+    for question, holds in (
+            ('data.e = "trade" and data.p >= 61800 and data.q > 0.1', lambda d: d["e"] == "trade" and Decimal(d["p"]) >= 61800 and
+             Decimal(d["q"]) > Decimal("0.1")),
+            ("data.b[0][1] < 0.01 or data.m = true", lambda d: d.get("m") is True or isinstance(d.get("b"), list) and
+             len(d["b"]) > 0 and Decimal(d["b"][0][1]) < Decimal("0.01")),
+            ("data.T > 1723161300000 and not data.e = 'depthUpdate'", lambda d: d.get("T", 0) > 1723161300000 and
+             d.get("e") != "depthUpdate")):
+        expected = [text for text in texts if holds(json.loads(text).get("data", {"e": "", "T": 0}))]
+        t.true(0 < len(expected) < len(texts), f"{question}: {len(expected)} of {len(texts)}")
+        t.true(through(texts, "--where", question) == expected, question)
 else:
     print("note: the captured messages are not here")

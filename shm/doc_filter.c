@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* doc_filter.c - questions to documents, compiled once (see stoup_doc.h).
+ *
+ *      data.e = "trade" and (data.p >= 61800 or not data.m = true)
+ *
+ *      nodes:   AND                    each node has its two sides, or a path and a value
+ *              /   \
+ *            TEST   OR
+ *                  /  \
+ *               TEST  NOT -> TEST
+ *
+ * Invariant: a node's sides have lower numbers than itself; the last one made is the whole.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "shm/decimal.h"
+#include "shm/doc_read.h"
+#include "shm/format.h"
+
+#define NODE_CAP   256u /* of one filter */
+#define NEST_CAP   32   /* brackets and nots inside each other */
+#define FILTER_CAP 8192u
+
+enum op {
+	OP_AND,
+	OP_OR,
+	OP_NOT,
+	OP_EXISTS,
+	OP_EQ,
+	OP_NE,
+	OP_LT,
+	OP_LE,
+	OP_GT,
+	OP_GE,
+};
+
+struct node {
+	enum op op;
+	uint32_t left, right;
+	struct stoup_doc_path *path; /* of a test */
+	struct stoup_doc value;
+	uint8_t *bytes; /* of the value */
+	const char *text;
+	size_t text_len; /* of a number */
+};
+
+struct stoup_doc_filter {
+	uint32_t node_cnt;
+	struct node nodes[NODE_CAP];
+};
+
+struct parse {
+	const char *begin, *at;
+	struct stoup_doc_filter *filter;
+	struct stoup_error *err;
+	int nested;
+};
+
+static int64_t parse_or(struct parse *parse);
+
+/* ---- words ------------------------------------------------------------------------------------------- */
+
+static int fail(struct parse *parse, const char *what)
+{
+	return stoup_error_set(parse->err, -EINVAL, "filter, at \"%.24s\": %s", parse->at, what);
+}
+
+static void blanks(struct parse *parse)
+{
+	while (*parse->at == ' ' || *parse->at == '\t' || *parse->at == '\n')
+		parse->at++;
+}
+
+static int is_name(char c)
+{
+	return c && !strchr(" \t\n()=<>!\"'", c);
+}
+
+/* Take a word of the language, if it comes next. */
+static int take_word(struct parse *parse, const char *word)
+{
+	size_t len = strlen(word);
+
+	blanks(parse);
+	if (strncmp(parse->at, word, len) != 0 || is_name(parse->at[len]))
+		return 0;
+	parse->at += len;
+	return 1;
+}
+
+static int64_t node_add(struct parse *parse, struct node node)
+{
+	struct stoup_doc_filter *filter = parse->filter;
+
+	if (filter->node_cnt == NODE_CAP) {
+		stoup_doc_path_destroy(node.path);
+		free(node.bytes);
+		return fail(parse, "more than 256 parts");
+	}
+	filter->nodes[filter->node_cnt] = node;
+	return filter->node_cnt++;
+}
+
+/* ---- values ------------------------------------------------------------------------------------------- */
+
+static void number_value(struct node *node, const char *text, size_t len)
+{
+	int64_t integer;
+	double nearest = stoup_doc_nearest(text, len);
+	char room[STOUP_FORMAT_CAP];
+
+	node->value = (struct stoup_doc){.payload = node->bytes, .type = STOUP_DOC_EXTENDED};
+	node->text = (const char *)node->bytes + 16;
+	node->text_len = len;
+	memcpy(node->bytes + 16, text, len);
+	if (stoup_decimal_parse(text, len, 0, &integer) == 0) {
+		node->bytes[0] = STOUP_DOC_EXTENDED_I64;
+		memcpy(node->bytes + 1, &integer, sizeof(integer));
+		node->value.payload_len = 9;
+	} else if (isfinite(nearest) && stoup_doc_decimal_compare(text, len, room,
+						stoup_format_double(nearest, room)) == 0) {
+		memcpy(node->bytes, &nearest, sizeof(nearest));
+		node->value.payload_len = 8;
+		node->value.type = STOUP_DOC_DOUBLE;
+	} else {
+		node->bytes[15] = STOUP_DOC_EXTENDED_DECIMAL;
+		node->value.payload = node->bytes + 15;
+		node->value.payload_len = (uint32_t)len + 1;
+	}
+}
+
+/* A text in quotes, double or single; a backslash takes the next character as it is. */
+static int string_value(struct parse *parse, struct node *node)
+{
+	char quote = *parse->at;
+	const char *at = parse->at + 1;
+	uint32_t len = 0;
+
+	for (; *at != quote; at++) {
+		if (*at == '\\' && at[1])
+			at++;
+		if (!*at)
+			return fail(parse, "a text without its second quote");
+		node->bytes[len++] = (uint8_t)*at;
+	}
+	node->value = (struct stoup_doc){.payload = node->bytes, .payload_len = len};
+	parse->at = at + 1;
+	return 0;
+}
+
+static int value_parse(struct parse *parse, struct node *node)
+{
+	static const char *const words[] = {"false", "true", "null"};
+	size_t len = 0;
+
+	blanks(parse);
+	node->bytes = calloc(1, strlen(parse->at) + 32);
+	if (!node->bytes)
+		return stoup_error_set(parse->err, -ENOMEM, "no memory for a filter");
+	if (*parse->at == '"' || *parse->at == '\'')
+		return string_value(parse, node);
+	for (uint8_t i = 0; i < 3; i++) {
+		if (!take_word(parse, words[i]))
+			continue;
+		if (node->op != OP_EQ && node->op != OP_NE)
+			return fail(parse, "true, false and null are compared by = and !=");
+		node->bytes[0] = i;
+		node->value = (struct stoup_doc){
+			.payload = node->bytes, .payload_len = i < 2, .type = STOUP_DOC_ATOM};
+		return 0;
+	}
+	while (is_name(parse->at[len]))
+		len++;
+	if (!stoup_doc_number_is(parse->at, len))
+		return fail(parse, "a value is a number, true, false, null, or a text in quotes");
+	number_value(node, parse->at, len);
+	parse->at += len;
+	return 0;
+}
+
+/* ---- parts ---------------------------------------------------------------------------------------------- */
+
+static int op_parse(struct parse *parse, enum op *ret)
+{
+	static const struct {
+		const char *text;
+		enum op op;
+	} ops[] = {{"==", OP_EQ}, {"=", OP_EQ}, {"!=", OP_NE}, {"<=", OP_LE}, {"<", OP_LT},
+		{">=", OP_GE}, {">", OP_GT}};
+
+	if (take_word(parse, "exists")) {
+		*ret = OP_EXISTS;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		size_t len = strlen(ops[i].text);
+
+		if (strncmp(parse->at, ops[i].text, len) == 0) {
+			*ret = ops[i].op;
+			parse->at += len;
+			return 0;
+		}
+	}
+	return fail(parse, "=, !=, <, <=, >, >= or exists is missing");
+}
+
+/* PATH OP VALUE, or PATH exists. */
+static int64_t parse_test(struct parse *parse)
+{
+	const char *from = parse->at;
+	struct node node = {0};
+	size_t len = 0;
+	char *path;
+	int rc;
+
+	while (is_name(from[len])) /* of an escaped character both */
+		len += from[len] == '\\' && from[len + 1] ? 2 : 1;
+	if (len == 0)
+		return fail(parse, "a path is missing, such as data.p");
+	path = strndup(from, len);
+	if (!path)
+		return stoup_error_set(parse->err, -ENOMEM, "no memory for a filter");
+	rc = stoup_doc_path_create(path, &node.path, parse->err);
+	free(path);
+	if (rc < 0)
+		return rc;
+	parse->at += len;
+	rc = op_parse(parse, &node.op);
+	if (rc == 0 && node.op != OP_EXISTS)
+		rc = value_parse(parse, &node);
+	if (rc == 0)
+		return node_add(parse, node);
+	stoup_doc_path_destroy(node.path);
+	free(node.bytes);
+	return rc;
+}
+
+static int64_t parse_part(struct parse *parse)
+{
+	int64_t inner;
+
+	if (++parse->nested > NEST_CAP)
+		return fail(parse, "more than 32 brackets inside each other");
+	if (take_word(parse, "not")) {
+		inner = parse_part(parse);
+		if (inner >= 0)
+			inner = node_add(
+				parse, (struct node){.op = OP_NOT, .left = (uint32_t)inner});
+	} else if (*parse->at == '(') {
+		parse->at++;
+		inner = parse_or(parse);
+		blanks(parse);
+		if (inner >= 0 && *parse->at != ')')
+			return fail(parse, "a bracket is missing");
+		parse->at += inner >= 0;
+	} else {
+		inner = parse_test(parse);
+	}
+	parse->nested--;
+	return inner;
+}
+
+/* LEFT word RIGHT word RIGHT ... */
+static int64_t parse_chain(
+	struct parse *parse, const char *word, enum op op, int64_t (*side)(struct parse *parse))
+{
+	int64_t left = side(parse);
+
+	while (left >= 0 && take_word(parse, word)) {
+		int64_t right = side(parse);
+
+		if (right < 0)
+			return right;
+		left = node_add(parse,
+			(struct node){.op = op, .left = (uint32_t)left, .right = (uint32_t)right});
+	}
+	return left;
+}
+
+static int64_t parse_and(struct parse *parse)
+{
+	return parse_chain(parse, "and", OP_AND, parse_part);
+}
+
+static int64_t parse_or(struct parse *parse)
+{
+	return parse_chain(parse, "or", OP_OR, parse_and);
+}
+
+int stoup_doc_filter_create(
+	const char *text, struct stoup_doc_filter **ret, struct stoup_error *err)
+{
+	struct parse parse = {.begin = text, .at = text, .err = err};
+	int64_t rc;
+
+	if (strlen(text) > FILTER_CAP)
+		return stoup_error_set(
+			err, -EINVAL, "a filter has at most %u characters", FILTER_CAP);
+	parse.filter = calloc(1, sizeof(*parse.filter));
+	if (!parse.filter)
+		return stoup_error_set(err, -ENOMEM, "no memory for a filter");
+	rc = parse_or(&parse);
+	blanks(&parse);
+	if (rc >= 0 && *parse.at)
+		rc = fail(&parse, "and, or, or the end is missing");
+	if (rc < 0) {
+		stoup_doc_filter_destroy(parse.filter);
+		return (int)rc;
+	}
+	*ret = parse.filter;
+	return 0;
+}
+
+void stoup_doc_filter_destroy(struct stoup_doc_filter *filter)
+{
+	if (!filter)
+		return;
+	for (uint32_t i = 0; i < filter->node_cnt; i++) {
+		stoup_doc_path_destroy(filter->nodes[i].path);
+		free(filter->nodes[i].bytes);
+	}
+	free(filter);
+}
+
+/* ---- asking ----------------------------------------------------------------------------------------------- */
+
+/* The order of a value of a document and that of a test. 0 where they are of kinds that have none. */
+static int compare(const struct node *node, const struct stoup_doc *value, int *ret)
+{
+	struct stoup_doc_number number;
+
+	if (node->text && value->type == STOUP_DOC_STRING) {
+		const char *text = (const char *)value->payload;
+
+		if (!stoup_doc_decimal_is(text, value->payload_len))
+			return 0;
+		*ret = stoup_doc_decimal_compare(
+			text, value->payload_len, node->text, node->text_len);
+		return 1;
+	}
+	if (node->text) {
+		stoup_doc_number(value, &number);
+		if (number.form == STOUP_DOC_FORM_NONE)
+			return 0;
+	} else if (value->type != node->value.type) {
+		return 0;
+	}
+	*ret = stoup_doc_compare(value, &node->value);
+	return 1;
+}
+
+static int test(const struct node *node, const struct stoup_doc *doc)
+{
+	struct stoup_doc value;
+	int order, rc = stoup_doc_seek(doc, node->path, &value);
+
+	if (rc <= 0 || node->op == OP_EXISTS)
+		return rc;
+	if (!compare(node, &value, &order))
+		return node->op == OP_NE;
+	switch ((int)node->op) {
+	case OP_EQ:
+		return order == 0;
+	case OP_NE:
+		return order != 0;
+	case OP_LT:
+		return order < 0;
+	case OP_LE:
+		return order <= 0;
+	case OP_GT:
+		return order > 0;
+	case OP_GE:
+	default:
+		return order >= 0;
+	}
+}
+
+static int ask(const struct stoup_doc_filter *filter, uint32_t idx, const struct stoup_doc *doc)
+{
+	const struct node *node = &filter->nodes[idx];
+	int rc;
+
+	if (node->op > OP_NOT)
+		return test(node, doc);
+	rc = ask(filter, node->left, doc);
+	if (rc < 0)
+		return rc;
+	if (node->op == OP_NOT)
+		return !rc;
+	return rc == (node->op == OP_OR) ? rc : ask(filter, node->right, doc);
+}
+
+int stoup_doc_match(const struct stoup_doc_filter *filter, const struct stoup_doc *doc)
+{
+	return ask(filter, filter->node_cnt - 1, doc);
+}
