@@ -151,6 +151,9 @@ def test_dirty():
         (good, "EURUSD/2020/00/15/ticks.bi5", [], "the path does not say the hour", None),
         (good, "BTCUSD/2020/00/15/10h_ticks.bi5", [],
          "the decimals of the prices of BTCUSD are not known: say them (--point 5", None),
+        (good, None, ["--symbol", "EUR/USD"], "--symbol EUR/USD: 1 to 31 letters, digits", None),
+        (good, None, ["--symbol", ""], "--symbol : 1 to 31 letters", None),
+        (good, None, ["--symbol", "E" * 32], ": 1 to 31 letters", None),
         (good, None, ["--point", "10"], "--point 10: decimals of a price, 0 to 9", None),
         (good, None, ["--date", "2020-02-30"], "--date 2020-02-30: a date that exists", None),
     ]
