@@ -27,6 +27,13 @@ enum stoup_arrow_form stoup_arrow_form(const struct stoup_field *field, uint32_t
 /* Flags that fit together and a schema that has columns: 0, -EINVAL, -ENOTSUP with text. */
 int stoup_arrow_check(const struct stoup_schema *schema, uint32_t flags, struct stoup_error *err);
 
+/* Is the column of messages text (utf8 with 64-bit offsets), or binary? */
+int stoup_arrow_message_text(const struct stoup_schema *schema, uint32_t flags);
+
+/* arrow_messages.c: as stoup_arrow_array, for a span of messages. */
+int stoup_arrow_messages(const struct stoup_span *span, uint32_t flags, struct ArrowArray *ret,
+	struct stoup_error *err);
+
 /* The one field of STOUP_ARROW_RECORDS. */
 struct stoup_field stoup_arrow_record_field(const struct stoup_schema *schema);
 

@@ -665,6 +665,8 @@ int stoup_arrow_array(const struct stoup_span *span, uint32_t flags, struct Arro
 
 	if (rc < 0)
 		return rc;
+	if (span->schema->stride == 0)
+		return stoup_arrow_messages(span, flags, ret, err);
 	cap = span->schema->field_cnt + 1;
 	parent = calloc(1, sizeof(*parent) + cap * sizeof(parent->pointers[0]));
 	if (!parent)

@@ -48,11 +48,17 @@ int stoup_arrow_check(const struct stoup_schema *schema, uint32_t flags, struct 
 	if ((flags & STOUP_ARROW_PRICE_INT) && (flags & STOUP_ARROW_PRICE_F64))
 		return stoup_error_set(err, -EINVAL,
 			"STOUP_ARROW_PRICE_INT and STOUP_ARROW_PRICE_F64 exclude each other");
-	if ((schema->flags & STOUP_SCHEMA_VARIABLE) || schema->stride == 0)
+	if ((flags & STOUP_ARROW_RECORDS) && schema->stride == 0)
 		return stoup_error_set(err, -ENOTSUP,
-			"schema '%.31s' has messages of variable length, which have no columns",
+			"schema '%.31s' has messages of variable length, which are no fixed-size binary: "
+			"leave STOUP_ARROW_RECORDS out",
 			schema->name);
 	return 0;
+}
+
+int stoup_arrow_message_text(const struct stoup_schema *schema, uint32_t flags)
+{
+	return strcmp(schema->name, "json") == 0 && !(flags & STOUP_ARROW_TEXT_BYTES);
 }
 
 struct stoup_field stoup_arrow_record_field(const struct stoup_schema *schema)
@@ -215,6 +221,27 @@ static int child_add(struct ArrowSchema *parent, const struct stoup_field *field
 	return 0;
 }
 
+/* The two columns of messages. */
+static int message_children(
+	struct ArrowSchema *parent, const struct stoup_schema *schema, uint32_t flags)
+{
+	static const struct stoup_field key = {
+		.name = "key", .cnt = 1, .type = STOUP_TYPE_I64, .flags = STOUP_FIELD_TIME};
+	static const struct stoup_field message = {
+		.name = "message", .cnt = 1, .type = STOUP_TYPE_BYTES};
+	struct node *node = parent->private_data;
+	int rc = child_add(parent, &key, flags);
+
+	if (rc < 0)
+		return rc;
+	rc = child_add(parent, &message, flags);
+	if (rc < 0)
+		return rc;
+	node = node->children[1].private_data;
+	strcpy(node->format, stoup_arrow_message_text(schema, flags) ? "U" : "Z");
+	return 0;
+}
+
 int stoup_arrow_schema(const struct stoup_schema *schema, uint32_t flags, struct ArrowSchema *ret,
 	struct stoup_error *err)
 {
@@ -229,11 +256,13 @@ int stoup_arrow_schema(const struct stoup_schema *schema, uint32_t flags, struct
 	if (!node)
 		return stoup_error_set(err, -ENOMEM, "no memory for an Arrow schema");
 	strcpy(node->format, "+s");
-	node->children = calloc((size_t)schema->field_cnt + 1, sizeof(*node->children));
-	node->pointers = calloc((size_t)schema->field_cnt + 1, sizeof(*node->pointers));
+	node->children = calloc((size_t)schema->field_cnt + 2, sizeof(*node->children));
+	node->pointers = calloc((size_t)schema->field_cnt + 2, sizeof(*node->pointers));
 	parent.children = node->pointers;
 	schema_metadata(schema, &parent);
 	rc = node->children && node->pointers ? 0 : -ENOMEM;
+	if (rc == 0 && schema->stride == 0)
+		rc = message_children(&parent, schema, flags);
 	if (rc == 0 && (flags & STOUP_ARROW_RECORDS)) {
 		record = stoup_arrow_record_field(schema);
 		rc = child_add(&parent, &record, flags);

@@ -66,6 +66,7 @@
 extern "C" {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow" /* stoup_stats is a struct and a function */
+#pragma GCC diagnostic ignored "-Wold-style-cast" /* in what C inlines */
 #endif
 
 #define STOUP_API __attribute__((visibility("default")))

@@ -105,6 +105,45 @@ struct stoup {
 		return std::string_view(field, len);
 	}
 
+	/* ---- messages ---------------------------------------------------------------------- */
+
+	/* A message of variable length, in place. Series of such messages are found, scanned, held as those of
+	 * records are:
+	 *
+	 *      for (std::span<const stoup::message> span : st.scan(st.find<stoup::message>("X/btc/json")))
+	 *              for (const stoup::message &m : span)
+	 *                      parse(m.key(), m.text());
+	 *
+	 * It knows its bytes by where it stands: so take it by reference, it cannot be copied. By key:
+	 * std::ranges::lower_bound(span, key, {}, &stoup::message::key). */
+	class message {
+	public:
+		message() = delete;
+		message(const message &) = delete;
+		message &operator=(const message &) = delete;
+
+		/* Nanoseconds since 1970, see at(). */
+		std::int64_t key() const noexcept { return head()->key; }
+		std::span<const std::byte> bytes() const noexcept
+		{
+			return {reinterpret_cast<const std::byte *>(head() + 1), head()->len};
+		}
+		std::string_view text() const noexcept
+		{
+			return {reinterpret_cast<const char *>(head() + 1), head()->len};
+		}
+
+	private:
+		const ::stoup_message_head *head() const noexcept
+		{
+			return reinterpret_cast<const ::stoup_message_head *>(
+				reinterpret_cast<const char *>(this) - distance_);
+		}
+
+		std::uint32_t distance_; /* back to its head: an entry of the table */
+	};
+	static_assert(sizeof(message) == STOUP_MESSAGE_STRIDE);
+
 	/* ---- errors ------------------------------------------------------------------------ */
 
 	/* What went wrong. `what` says what, where, and what mends it. */
@@ -1050,7 +1089,25 @@ private:
 		return 0;
 	}
 
+	static int require_messages(const ::stoup_series &from, ::stoup_error *err) noexcept
+	{
+		if (from.schema->flags & STOUP_SCHEMA_VARIABLE)
+			return 0;
+		return ::stoup_error_set(err, -EINVAL,
+			"%.120s has records of schema %s, no messages: find it with their struct", from.name,
+			from.schema->name);
+	}
+
 	template <class T> static int require(const ::stoup_series &from, ::stoup_error *err) noexcept
+	{
+		if constexpr (std::is_same_v<T, message>)
+			return require_messages(from, err);
+		else
+			return require_records<T>(from, err);
+	}
+
+	template <class T>
+	static int require_records(const ::stoup_series &from, ::stoup_error *err) noexcept
 	{
 		int rc = 0;
 
@@ -1153,6 +1210,8 @@ STOUP_DETAIL_BUILTIN(stoup_symbol_mapping_msg, "symbol-mapping");
 STOUP_DETAIL_BUILTIN(stoup_system_msg_v1, "system-v1");
 STOUP_DETAIL_BUILTIN(stoup_system_msg, "system");
 STOUP_DETAIL_BUILTIN(stoup_event64, "event64");
+STOUP_DETAIL_BUILTIN(stoup_itch_mbo, "itch-mbo");
+STOUP_DETAIL_BUILTIN(stoup_itch_trade, "itch-trade");
 STOUP_DETAIL_BUILTIN(stoup_tick, "tick");
 STOUP_DETAIL_BUILTIN(stoup_bar, "bar");
 #undef STOUP_DETAIL_BUILTIN

@@ -26,6 +26,8 @@
  *        ... STOUP_ARROW_TEXT_BYTES     fixed-size binary(N)          unless it is the record
  *      bytes[N]                         fixed-size binary(N)          unless it is the record
  *      hidden fields                    left out; with STOUP_ARROW_HIDDEN as their type says
+ *      messages                         two columns: key, a timestamp, and message, large binary;   yes
+ *                                       of schema json large utf8, unless STOUP_ARROW_TEXT_BYTES
  *
  * Undefined values are nulls: a field that has a null value gets a validity bitmap where one of its
  * values is that. The field's metadata has `stoup.scale` (of integers that stand for decimals) and
@@ -114,7 +116,7 @@ struct ArrowArrayStream {
 /* Describe the columns of records of `schema`: a struct with a child per field. The result is the
  * caller's, ended by its release callback, and needs neither `schema` nor an attachment. `ret` is
  * overwritten, and untouched on failure. 0; -EINVAL for unknown flags, or two forms of a price;
- * -ENOTSUP for messages of variable length; -ENOMEM. Thread-safe. */
+ * -ENOTSUP for messages of variable length with STOUP_ARROW_RECORDS; -ENOMEM. Thread-safe. */
 STOUP_API int stoup_arrow_schema(const struct stoup_schema *schema, uint32_t flags,
 	struct ArrowSchema *ret, struct stoup_error *err);
 

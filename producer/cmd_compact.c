@@ -15,6 +15,7 @@
 #include "producer/cmd.h"
 #include "producer/import_state.h"
 #include "producer/rewrite_report.h"
+#include "producer/stop.h"
 
 static const char usage_text[] =
 	"usage: stoup compact [options] STORE [PATTERN]\n"
@@ -320,5 +321,6 @@ int stoup_cmd_compact(int argc, char **argv)
 	stoup_rewrite_end(compact.rewrite);
 	if (rc < 0)
 		fprintf(stderr, "stoup compact: %s\n", err.text);
+	stoup_stop_raise();
 	return rc < 0 ? STOUP_EXIT_FAIL : STOUP_EXIT_OK;
 }

@@ -14,6 +14,7 @@
 #include "producer/args.h"
 #include "producer/cmd.h"
 #include "producer/rewrite_report.h"
+#include "producer/stop.h"
 #include "shm/format.h"
 
 static const char usage_text[] =
@@ -339,5 +340,6 @@ int stoup_cmd_rm(int argc, char **argv)
 out_free:
 	free(rm.names);
 	free(rm.matches);
+	stoup_stop_raise();
 	return rc;
 }

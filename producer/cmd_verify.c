@@ -20,6 +20,7 @@
 #include "producer/cmd.h"
 #include "producer/progress.h"
 #include "producer/runs.h"
+#include "producer/stop.h"
 #include "producer/store.h"
 #include "producer/verify.h"
 #include "producer/volume_file.h"
@@ -242,7 +243,7 @@ static void block_check(struct check *check, uint32_t block_idx, uint32_t *at)
 			segment_check(check, segment_idx);
 		else if (rc == 0)
 			run_check(check, segment_idx);
-		else
+		else if (rc != -ENOTSUP) /* what a later version wrote is not damaged */
 			segment_mark(check, segment_idx);
 	}
 }
@@ -488,6 +489,7 @@ int stoup_cmd_verify(int argc, char **argv)
 		fprintf(stderr, "stoup verify: %s\n", err.text);
 		failed = 1;
 	}
+	stoup_stop_raise();
 	/* Where nothing could be looked at, zeros would read as a result. */
 	if (!verify.quiet && verify.volume_cnt > 0)
 		printf("%" PRIu64 " volume%s, %" PRIu64 " block%s, %" PRIu64 " fault%s\n",

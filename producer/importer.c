@@ -10,6 +10,8 @@
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
 
+#define STOUP_MEANING_CAP 128
+
 /* ---- npy --------------------------------------------------------------------------------------- */
 
 static int npy_is(const uint8_t *bytes, size_t len, const char *path)
@@ -222,6 +224,20 @@ int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_opt
 	}
 	return stoup_error_set(
 		err, -EBADMSG, "%s: no format that is known", stoup_input_name(input));
+}
+
+uint64_t stoup_importer_meaning(const char *path, uint64_t hash)
+{
+	char text[STOUP_MEANING_CAP];
+
+	for (size_t i = 0; stoup_importers[i]; i++) {
+		if (!stoup_importers[i]->meaning ||
+			!stoup_importers[i]->meaning(path, text, sizeof(text)))
+			continue;
+		for (const char *p = text; *p; p++)
+			hash = (hash ^ (uint8_t)*p) * UINT64_C(0x100000001b3);
+	}
+	return hash;
 }
 
 const char *stoup_importer_names(void)

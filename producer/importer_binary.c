@@ -3,6 +3,7 @@
 #include "producer/importer_binary.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include "producer/bi5.h"
@@ -24,6 +25,17 @@ static int itch_is(const uint8_t *bytes, size_t len, const char *path)
 	return framing == STOUP_ITCH_NONE ? STOUP_FORMAT_NO : STOUP_FORMAT_GUESS;
 }
 
+/* The day stands in the name alone. */
+static int itch_meaning(const char *path, char *dst, size_t cap)
+{
+	unsigned year, month, day;
+
+	if (!stoup_itch_name_is(path) || stoup_itch_name_date(path, &year, &month, &day) < 0)
+		return 0;
+	snprintf(dst, cap, "itch50 %u-%u-%u", year, month, day);
+	return 1;
+}
+
 static int itch_flag(struct stoup_ingest_options *options, const char *name)
 {
 	if (strcmp(name, "raw") == 0)
@@ -40,9 +52,7 @@ static int itch_flag(struct stoup_ingest_options *options, const char *name)
 static int itch_option(struct stoup_ingest_options *options, const char *name, const char *value,
 	struct stoup_error *err)
 {
-	if (strcmp(name, "dataset") == 0)
-		options->itch.dataset = value;
-	else if (strcmp(name, "date") == 0)
+	if (strcmp(name, "date") == 0)
 		options->date = value;
 	else if (strcmp(name, "time-zone") == 0) {
 		/* CSV has the same option: it is read here and left to be taken there. */
@@ -60,6 +70,7 @@ static int itch_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	struct stoup_itch_options itch = options->itch;
 
 	itch.series = options->series;
+	itch.dataset = options->dbn.dataset; /* one option for all that name series by datasets */
 	itch.date = options->date;
 	itch.filter = &options->filter;
 	itch.allow_partial = options->allow_partial;
@@ -87,6 +98,7 @@ const struct stoup_importer stoup_importer_itch = {
 	.suffixes = itch_suffixes,
 	.has_symbols = 1,
 	.is = itch_is,
+	.meaning = itch_meaning,
 	.flag = itch_flag,
 	.option = itch_option,
 	.usage = itch_usage,
@@ -103,6 +115,17 @@ static int bi5_is(const uint8_t *bytes, size_t len, const char *path)
 	(void)len;
 	return path_len >= 4 && strcasecmp(path + path_len - 4, ".bi5") == 0 ? STOUP_FORMAT_SURE
 	                                                                     : STOUP_FORMAT_NO;
+}
+
+/* Symbol, date and hour stand in the path alone. */
+static int bi5_meaning(const char *path, char *dst, size_t cap)
+{
+	struct stoup_bi5_path p;
+
+	if (bi5_is(NULL, 0, path) == STOUP_FORMAT_NO || stoup_bi5_path_parse(path, &p) < 0)
+		return 0;
+	snprintf(dst, cap, "bi5 %s %u-%u-%u %d", p.symbol, p.year, p.month, p.day, p.hour);
+	return 1;
 }
 
 /* A small number, whole; or -1. */
@@ -152,7 +175,7 @@ static int bi5_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 {
 	const struct stoup_bi5_options bi5 = {
 		.series = options->series,
-		.dataset = options->itch.dataset,
+		.dataset = options->dbn.dataset,
 		.symbol = options->symbol,
 		.date = options->date,
 		.hour = options->bi5_hour - 1,
@@ -182,6 +205,7 @@ const struct stoup_importer stoup_importer_bi5 = {
 	.suffixes = bi5_suffixes,
 	.has_symbols = 1,
 	.is = bi5_is,
+	.meaning = bi5_meaning,
 	.option = bi5_option,
 	.usage = bi5_usage,
 	.ingest = bi5_ingest,

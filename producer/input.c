@@ -100,24 +100,25 @@ static bool is_skippable(const uint8_t *bytes, size_t len)
 }
 
 /* The old LZMA container has no magic, but a header that hardly anything else begins with: properties 5D,
- * a dictionary of 2^n or 2^n + 2^(n-1) bytes, and a length that is unknown (all ones) or no nonsense. */
-static bool is_lzma(const uint8_t *bytes, size_t len)
+ * a dictionary of 2^n or 2^n + 2^(n-1) bytes, and a length that is unknown (all ones) or no nonsense.
+ * Returns the dictionary's bytes, 0 for what is no lzma. */
+static uint32_t lzma_dictionary(const uint8_t *bytes, size_t len)
 {
 	uint64_t unpacked_len = 0;
 	uint32_t dictionary = 0;
 
 	if (len < LZMA_HEADER_LEN || bytes[0] != 0x5d)
-		return false;
+		return 0;
 	for (unsigned i = 0; i < 4; i++)
 		dictionary |= (uint32_t)bytes[1 + i] << 8 * i;
 	for (unsigned i = 0; i < 8; i++)
 		unpacked_len |= (uint64_t)bytes[5 + i] << 8 * i;
 	if (unpacked_len != UINT64_MAX && unpacked_len >> LZMA_LEN_LOG_CAP != 0)
-		return false;
-	for (unsigned n = 12; n < 31; n++)
+		return 0;
+	for (unsigned n = 12; n < 32; n++)
 		if (dictionary == UINT32_C(1) << n || dictionary == UINT32_C(3) << (n - 1))
-			return true;
-	return false;
+			return dictionary;
+	return 0;
 }
 
 /* An empty file of these names is data: an hour without ticks. */
@@ -145,7 +146,7 @@ static const struct stoup_input_decoder *decoder_of(const uint8_t *bytes, size_t
 		return &stoup_input_lz4;
 	if (starts(bytes, len, "PK\x03\x04", 4) || starts(bytes, len, "PK\x05\x06", 4))
 		return &stoup_input_zip;
-	if (is_lzma(bytes, len))
+	if (lzma_dictionary(bytes, len) > 0)
 		return &stoup_input_lzma;
 	return &input_plain;
 }
@@ -169,6 +170,12 @@ static int detect(struct stoup_input *input, struct stoup_error *err)
 			"convert it (dbn old.dbz -o new.dbn, of Databento's dbn-cli), or download it "
 			"again",
 			raw->name);
+	if (lzma_dictionary(bytes, (size_t)have) > UINT32_C(1) << STOUP_INPUT_WINDOW_LOG_CAP)
+		return stoup_error_set(err, -EFBIG,
+			"%s: lzma with a dictionary of %u MiB, at most %u are allowed: damaged, or pack it "
+			"anew",
+			raw->name, lzma_dictionary(bytes, (size_t)have) >> 20,
+			1u << (STOUP_INPUT_WINDOW_LOG_CAP - 20));
 	input->decoder = decoder_of(bytes, (size_t)have);
 	return 0;
 }

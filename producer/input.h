@@ -19,7 +19,7 @@
  *
  * Concurrency: an input is used by one thread at a time. Two inputs share nothing.
  *
- * Limits: a zstd window of at most 128 MiB (what the zstd tool accepts unasked; usual ones are 2 to
+ * Limits: a zstd window, or an lzma dictionary, of at most 128 MiB (what the zstd tool accepts unasked; usual ones are 2 to
  * 8 MiB), since the decoder must hold one window. Memory otherwise stays under 2 MiB.
  */
 #ifndef STOUP_PRODUCER_INPUT_H

@@ -110,12 +110,10 @@ enum stoup_itch_framing stoup_itch_probe(const uint8_t *bytes, size_t len, uint3
 
 static int schemas_create(struct stoup_itch *itch, struct stoup_error *err)
 {
-	int rc = stoup_schema_text_parse(
-		stoup_itch_mbo_text, strlen(stoup_itch_mbo_text), "itch-mbo", &itch->mbo, err);
+	int rc = 0;
 
-	if (rc == 0)
-		rc = stoup_schema_text_parse(stoup_itch_trade_text, strlen(stoup_itch_trade_text),
-			"itch-trade", &itch->trade, err);
+	itch->mbo = stoup_schema_by_name("itch-mbo");
+	itch->trade = stoup_schema_by_name("itch-trade");
 	for (uint32_t i = 0; i < stoup_itch_kind_cnt && rc == 0; i++) {
 		rc = stoup_itch_kind_schema(&stoup_itch_kinds[i], &itch->kinds[i], err);
 		itch->kind_of[(uint8_t)stoup_itch_kinds[i].type] = (uint8_t)(i + 1);
@@ -163,8 +161,6 @@ void stoup_itch_destroy(struct stoup_itch *itch)
 		return;
 	for (uint32_t i = 0; i < stoup_itch_kind_cnt; i++)
 		stoup_schema_draft_destroy(itch->kinds[i]);
-	stoup_schema_draft_destroy(itch->mbo);
-	stoup_schema_draft_destroy(itch->trade);
 	stoup_itch_orders_fini(&itch->orders);
 	free(itch->stocks);
 	free(itch);

@@ -18,9 +18,6 @@
 
 #define REF_OFF 11u
 
-_Static_assert(sizeof(struct stoup_itch_mbo) == 72, "an order event is 72 bytes");
-_Static_assert(sizeof(struct stoup_itch_trade) == 56, "a trade is 56 bytes");
-
 static struct stoup_itch_mbo mbo_start(
 	const struct stoup_itch *itch, const struct stoup_itch_at *at)
 {
@@ -37,7 +34,7 @@ static struct stoup_itch_mbo mbo_start(
 static int mbo_put(struct stoup_itch *itch, const struct stoup_itch_at *at,
 	const struct stoup_itch_mbo *record, struct stoup_error *err)
 {
-	int64_t idx = stoup_itch_stock_series(itch, at, STOUP_ITCH_MBO, &itch->mbo->schema, err);
+	int64_t idx = stoup_itch_stock_series(itch, at, STOUP_ITCH_MBO, itch->mbo, err);
 
 	return idx < 0 ? (int)idx : stoup_itch_put(itch, at, (uint32_t)idx, record, err);
 }
@@ -45,8 +42,7 @@ static int mbo_put(struct stoup_itch *itch, const struct stoup_itch_at *at,
 static int trade_put(struct stoup_itch *itch, const struct stoup_itch_at *at,
 	struct stoup_itch_trade *record, struct stoup_error *err)
 {
-	int64_t idx =
-		stoup_itch_stock_series(itch, at, STOUP_ITCH_TRADE, &itch->trade->schema, err);
+	int64_t idx = stoup_itch_stock_series(itch, at, STOUP_ITCH_TRADE, itch->trade, err);
 
 	record->ts = at->key;
 	record->seq = itch->seq;

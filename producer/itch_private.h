@@ -30,7 +30,7 @@ struct stoup_itch {
 	struct stoup_itch_setup setup;
 	struct stoup_itch_orders orders;
 	struct stoup_itch_stock *stocks; /* by locate */
-	struct stoup_schema_draft *mbo, *trade;
+	const struct stoup_schema *mbo, *trade;
 	struct stoup_schema_draft *kinds[STOUP_ITCH_KIND_CAP];
 	uint32_t market_series[STOUP_ITCH_KIND_CAP]; /* index + 1 */
 	uint8_t kind_of[256];                        /* index + 1 into the kinds */

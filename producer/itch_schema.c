@@ -7,41 +7,6 @@
 
 #define COUNT_OF(array) ((uint32_t)(sizeof(array) / sizeof(array)[0]))
 
-const char stoup_itch_mbo_text[] = "schema itch-mbo\n"
-				   "key ts\n"
-				   "ts i64 time\n"
-				   "seq u64\n"
-				   "order_ref u64\n"
-				   "prev_ref u64 null=max\n"
-				   "match u64 null=max\n"
-				   "price u32 scale=-4\n"
-				   "order_price u32 scale=-4\n"
-				   "size u32\n"
-				   "left u32\n"
-				   "before u32\n"
-				   "mpid char[4]\n"
-				   "locate u16\n"
-				   "tracking u16\n"
-				   "type char\n"
-				   "side char\n"
-				   "printable char\n";
-
-const char stoup_itch_trade_text[] = "schema itch-trade\n"
-				     "key ts\n"
-				     "ts i64 time\n"
-				     "seq u64\n"
-				     "match u64\n"
-				     "order_ref u64 null=max\n"
-				     "size u64 null=max\n"
-				     "price u32 scale=-4 null=max\n"
-				     "mpid char[4]\n"
-				     "locate u16\n"
-				     "tracking u16\n"
-				     "type char\n"
-				     "side char\n"
-				     "printable char\n"
-				     "cross char\n";
-
 static const struct stoup_itch_column system_columns[] = {{"event", 11, 1, 't'}};
 
 static const struct stoup_itch_column directory_columns[] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* itch_schema.h - the records that ITCH 5.0 messages become: their schemas, and the plain conversion.
  *
- *      A F E C X D U     -> itch-mbo         order events with the order they are about
- *      E C P Q B         -> itch-trade       all that trades, and what was broken
+ *      A F E C X D U     -> itch-mbo         order events with the order they are about \ built in:
+ *      E C P Q B         -> itch-trade       all that trades, and what was broken      / stoup_records.h
  *      all other types   -> one schema each  the message's own fields: a table, no code
  *
  * Invariant: a record has every field of its message exactly: integers are the message's (prices with 4 or
@@ -14,45 +14,7 @@
 #define STOUP_PRODUCER_ITCH_SCHEMA_H
 
 #include "producer/schema_file.h"
-
-/* An event of an order; one record for each message. The book changes so, whatever the type:
- *      order_price   loses   what `before` had more than `left` (U: all of `before`)
- *      price         gains   `size`, if the type is A, F or U
- */
-struct stoup_itch_mbo {
-	int64_t ts;           /* the key */
-	uint64_t seq;         /* number of the message in its file, from 1 */
-	uint64_t order_ref;   /* U: the new order */
-	uint64_t prev_ref;    /* U: the order that was replaced; else UINT64_MAX */
-	uint64_t match;       /* E, C; else UINT64_MAX */
-	uint32_t price;       /* of the event: C: of the execution, U: of the new order */
-	uint32_t order_price; /* of the order before the event; A, F: price */
-	uint32_t size;        /* shares added, executed, cancelled, deleted; U: of the new order */
-	uint32_t left;        /* shares of order_ref after the event */
-	uint32_t before;      /* shares of the order before it (U: of the old one); A, F: 0 */
-	char mpid[4];         /* attribution of the order; NUL: none */
-	uint16_t locate, tracking;
-	char type;      /* A F E C X D U */
-	char side;      /* B, S: of the order */
-	char printable; /* E: Y, C: as sent, else NUL */
-	char zero;
-};
-
-/* A trade, or that one was broken. */
-struct stoup_itch_trade {
-	int64_t ts; /* the key */
-	uint64_t seq;
-	uint64_t match;     /* B: of the trade that is broken */
-	uint64_t order_ref; /* E, C: the resting order; P: as sent; Q, B: UINT64_MAX */
-	uint64_t size;      /* B: UINT64_MAX */
-	uint32_t price;     /* B: UINT32_MAX */
-	char mpid[4];       /* E, C: attribution of the resting order */
-	uint16_t locate, tracking;
-	char type;      /* E C P Q B */
-	char side;      /* E, C: of the resting order; P: as sent; else NUL */
-	char printable; /* E, P, Q: Y, C: as sent, B: NUL */
-	char cross;     /* Q: kind of cross; else NUL */
-};
+#include "shm/stoup_records.h"
 
 #define STOUP_ITCH_RECORD_CAP 128u /* bytes of any of these records */
 
@@ -75,10 +37,6 @@ struct stoup_itch_kind {
 extern const struct stoup_itch_kind stoup_itch_kinds[];
 extern const uint32_t stoup_itch_kind_cnt;
 #define STOUP_ITCH_KIND_CAP 16u
-
-/* Text of a schema file. */
-extern const char stoup_itch_mbo_text[];
-extern const char stoup_itch_trade_text[];
 
 /* Make the schema of a kind. 0 or -ENOMEM. */
 int stoup_itch_kind_schema(const struct stoup_itch_kind *kind, struct stoup_schema_draft **ret,

@@ -81,7 +81,11 @@ static int look(struct repair *repair, struct stoup_error *err)
 		              ? stoup_volume_verify(volume, &progress, done, &damaged->marks)
 		              : -ENOMEM;
 		done += volume->file_len;
-		if (cnt > 0) {
+		if (cnt > 0 && damaged->marks.segment_cnt == 0 && !damaged->marks.padding) {
+			printf("not mended: %s: nothing of it is damaged\n", volume->path);
+			repair->left_cnt++;
+		}
+		if (damaged->marks.segment_cnt > 0 || damaged->marks.padding) {
 			memcpy(damaged->id, volume->index->header.id, 16);
 			snprintf(damaged->name, sizeof(damaged->name), "%s",
 				base_name(volume->path));

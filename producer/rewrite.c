@@ -3,10 +3,12 @@
 #include "producer/rewrite.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "producer/import_state.h"
 #include "producer/rewrite_private.h"
+#include "producer/stop.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -386,9 +388,30 @@ static int series_build(struct stoup_rewrite *rewrite)
 	return 0;
 }
 
+/* A later minor version may have sections that this program would leave out. */
+static int versions_refuse(const struct stoup_rewrite *rewrite, struct stoup_error *err)
+{
+	uint32_t i;
+
+	for (i = 0; i < rewrite->store->volume_cnt + rewrite->store->overlap_cnt; i++) {
+		const struct stoup_store_volume *volume = chosen_volume(rewrite, i);
+
+		if (volume && volume->index->header.minor > STOUP_VOL_MINOR)
+			return stoup_error_set(err, -ENOTSUP,
+				"%.120s has format %" PRIu32 ".%" PRIu32
+				", of which this program knows only %u.%u: rewrite it with a later version",
+				volume->path, volume->index->header.major,
+				volume->index->header.minor, STOUP_VOL_MAJOR, STOUP_VOL_MINOR);
+	}
+	return 0;
+}
+
 int stoup_rewrite_draw_in(struct stoup_rewrite *rewrite, struct stoup_error *err)
 {
 	int rc = close_choice(rewrite);
+
+	if (rc == 0 && versions_refuse(rewrite, err) < 0)
+		return -ENOTSUP;
 
 	if (rc == 0) {
 		form_choose(rewrite);
@@ -459,6 +482,7 @@ int stoup_rewrite_run(struct stoup_rewrite *rewrite, const struct stoup_rewrite_
 	uint32_t i;
 	int rc = stoup_rewrite_out_init(rewrite, err);
 
+	stoup_stop_catch();
 	rewrite->filter = filter;
 	stoup_progress_begin(&rewrite->progress, rewrite->options.label, rewrite->raw_total,
 		rewrite->options.quiet);

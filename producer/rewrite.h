@@ -104,7 +104,8 @@ uint32_t stoup_rewrite_chosen_cnt(const struct stoup_rewrite *rewrite);
 /* An id more that the new volumes supersede. 0 or -ENOMEM. */
 int stoup_rewrite_supersede(struct stoup_rewrite *rewrite, const uint8_t id[16]);
 
-/* Choose, too, what may not stay beside the new volumes, and group the parts. 0 or -ENOMEM with text. */
+/* Choose, too, what may not stay beside the new volumes, and group the parts. 0, -ENOMEM, or -ENOTSUP for a volume of
+ * a later version, with text. */
 int stoup_rewrite_draw_in(struct stoup_rewrite *rewrite, struct stoup_error *err);
 
 /* After draw_in: the parts, by schema and name, and one entry per group of them. */
@@ -120,7 +121,8 @@ int stoup_rewrite_is_stored_so(
 	const struct stoup_rewrite *rewrite, const struct stoup_vol_block *block);
 
 /* Read, write, read back, publish. `filter` may be NULL. 0; -EBADMSG for a damaged block, -ENOSPC with the need,
- * -EEXIST for overlaps that can not be merged, -EPROTO where what was read back differs. */
+ * -EEXIST for overlaps that can not be merged, -EPROTO where what was read back differs, -EINTR for Ctrl-C (the command
+ * ends by stoup_stop_raise). */
 int stoup_rewrite_run(struct stoup_rewrite *rewrite, const struct stoup_rewrite_filter *filter,
 	struct stoup_error *err);
 

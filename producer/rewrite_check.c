@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "producer/rewrite_private.h"
+#include "producer/stop.h"
 
 /* The entry of a series of a new volume, or -1. The groups are sorted by schema hash, then name. */
 static int64_t series_find(const struct stoup_rewrite *rewrite, const struct stoup_part *part)
@@ -51,9 +52,12 @@ static int part_read(
 		const struct stoup_vol_segment *segment =
 			&index->segments[part->series->segment_first + i];
 		const uint8_t *raw;
-		int rc = stoup_rewrite_segment_get(
-			rewrite, part, part->series->segment_first + i, &raw, err);
+		int rc = stoup_stop_asked(err);
 
+		if (rc < 0)
+			return rc;
+		rc = stoup_rewrite_segment_get(
+			rewrite, part, part->series->segment_first + i, &raw, err);
 		if (rc < 0) {
 			stoup_error_prefix(err, "a new volume does not read back");
 			return rc;

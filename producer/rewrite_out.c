@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "producer/rewrite_private.h"
+#include "producer/stop.h"
 #include "shm/message.h"
 
 #define THREAD_CNT_CAP       16u
@@ -214,8 +215,10 @@ static int slot_write(struct stoup_rewrite *rewrite, const struct stoup_encode_s
 		.stored = slot->stored,
 	};
 	int64_t idx;
-	int rc = 0;
+	int rc = stoup_stop_asked(err);
 
+	if (rc < 0)
+		return rc;
 	if (slot->rc < 0)
 		return stoup_error_set(err, slot->rc,
 			"encoding a block of %" PRIu32 " bytes failed: %s", slot->raw_len,

@@ -28,6 +28,12 @@ int stoup_rewrite_block_error(
 
 	if (fault->code == -ENOMEM)
 		return stoup_error_set(err, -ENOMEM, "no memory for a block");
+	if (fault->code == -ENOTSUP)
+		return stoup_error_set(err, -ENOTSUP,
+			"%.40s: block %" PRIu32
+			": %.80s: use a later version of this program; nothing was "
+			"changed",
+			name ? name + 1 : part->volume->path, fault->block_idx, fault->what);
 	return stoup_error_set(err, fault->code,
 		"%.40s: block %" PRIu32
 		": %.80s; bring the volume back, or `stoup verify --repair`; nothing "

@@ -26,6 +26,18 @@
 
 #define STOUP_MESSAGE_ALIGN 8u
 
+/* A head as volumes have it: X(type, name, suffix, offset, bytes). */
+#define STOUP_MESSAGE_HEAD(X)                                                                      \
+	X(int64_t, key, , 0, 8)                                                                    \
+	X(uint32_t, len, , 8, 4)                                                                   \
+	X(uint32_t, zero, , 12, 4)
+#define STOUP_MESSAGE_HEAD_LEN 16u
+
+#define STOUP_MESSAGE_HEAD_AT(type, name, suffix, off, len)                                        \
+	_Static_assert(offsetof(struct stoup_message_head, name) == (off), "offset of " #name);
+STOUP_MESSAGE_HEAD(STOUP_MESSAGE_HEAD_AT)
+_Static_assert(sizeof(struct stoup_message_head) == STOUP_MESSAGE_HEAD_LEN, "length of a head");
+
 /* Bytes of a message of `len` bytes in a run: head, bytes, padding. */
 static inline uint32_t stoup_message_unit_len(uint32_t len)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema_builtin.c - the schemas that every stoup knows: the DBN record kinds, event64, tick, bar.
+/* schema_builtin.c - the schemas that every stoup knows: the DBN record kinds, event64, tick, bar,
+ * orders and trades of ITCH 5.0.
  *
  * Layouts and field names are those of Databento's DBN, versions 1 to 3 (Apache-2.0,
  * github.com/databento/dbn), and of hftbacktest's event record; where versions differ in layout
@@ -451,6 +452,54 @@ static const struct stoup_field bar_fields[] = {
 	FIELD_N("volume", 40, U64),
 };
 
+/* ITCH 5.0: prices have the feed's 4 decimals. */
+#define ITCH_PRICE(n, o)                                                                           \
+	{                                                                                          \
+		.name = n, .off = o, .cnt = 1, .type = STOUP_TYPE_U32, .exp10 = -4                 \
+	}
+
+static const struct stoup_field itch_mbo_fields[] = {
+	SIGNED_TIME("ts", 0, STOUP_FIELD_KEY),
+	FIELD("seq", 8, U64),
+	FIELD("order_ref", 16, U64),
+	FIELD_N("prev_ref", 24, U64),
+	FIELD_N("match", 32, U64),
+	ITCH_PRICE("price", 40),
+	ITCH_PRICE("order_price", 44),
+	FIELD("size", 48, U32),
+	FIELD("left", 52, U32),
+	FIELD("before", 56, U32),
+	TEXT("mpid", 60, 4),
+	FIELD("locate", 64, U16),
+	FIELD("tracking", 66, U16),
+	TEXT("type", 68, 1),
+	TEXT("side", 69, 1),
+	TEXT("printable", 70, 1),
+	RESERVED("_reserved1", 71, 1),
+};
+
+static const struct stoup_field itch_trade_fields[] = {
+	SIGNED_TIME("ts", 0, STOUP_FIELD_KEY),
+	FIELD("seq", 8, U64),
+	FIELD("match", 16, U64),
+	FIELD_N("order_ref", 24, U64),
+	FIELD_N("size", 32, U64),
+	{.name = "price",
+		.off = 40,
+		.cnt = 1,
+		.type = STOUP_TYPE_U32,
+		.flags = STOUP_FIELD_NULL,
+		.exp10 = -4,
+		.null_bits = NULL_U32},
+	TEXT("mpid", 44, 4),
+	FIELD("locate", 48, U16),
+	FIELD("tracking", 50, U16),
+	TEXT("type", 52, 1),
+	TEXT("side", 53, 1),
+	TEXT("printable", 54, 1),
+	TEXT("cross", 55, 1),
+};
+
 /* ---- the table
  * -------------------------------------------------------------------------------- */
 
@@ -514,6 +563,8 @@ static const struct stoup_schema builtins[] = {
 	MESSAGES("bipf", 0xed10a59ac968d23b),   /* documents in the tagged binary form */
 	MESSAGES("itch50", 0xe4fc5713268f1dc3), /* Nasdaq ITCH 5.0 messages as they are sent */
 	MESSAGES("frames", 0x97f52189e80dcd7c), /* opaque bytes */
+	SCHEMA("itch-mbo", itch_mbo_fields, 72, 0, 0x0d77276492f0da70),
+	SCHEMA("itch-trade", itch_trade_fields, 56, 0, 0xa4bf6f093c8bcce7),
 };
 
 const struct stoup_schema *stoup_schema_builtin(size_t idx)

@@ -744,6 +744,49 @@ STOUP_RECORD_SIZE(stoup_bar, 48);
 STOUP_RECORD_AT3(stoup_bar, ts, 0, open, 8, high, 16);
 STOUP_RECORD_AT3(stoup_bar, low, 24, close, 32, volume, 40);
 
+/* ---- ITCH 5.0 -------------------------------------------------------------------------------- */
+
+/* itch-mbo: an event of an order, one record for each message; prices are integers of 1e-4. Whatever the
+ * type, level order_price loses what `before` has more than `left` (U: all of `before`), and level price
+ * gains `size` if the type is A, F or U. */
+struct stoup_itch_mbo {
+	int64_t ts;           /* the key */
+	uint64_t seq;         /* number of the message in its file, from 1 */
+	uint64_t order_ref;   /* U: the new order */
+	uint64_t prev_ref;    /* U: the order that was replaced; else UINT64_MAX */
+	uint64_t match;       /* E, C; else UINT64_MAX */
+	uint32_t price;       /* of the event: C: of the execution, U: of the new order */
+	uint32_t order_price; /* of the order before the event; A, F: price */
+	uint32_t size;        /* shares added, executed, cancelled, deleted; U: of the new order */
+	uint32_t left;        /* shares of order_ref after the event */
+	uint32_t before;      /* shares of the order before it (U: of the old one); A, F: 0 */
+	char mpid[4];         /* attribution of the order; NUL: none */
+	uint16_t locate, tracking;
+	char type, side;            /* A F E C X D U; B, S: of the order */
+	char printable, _reserved1; /* E: Y, C: as sent, else NUL */
+};
+STOUP_RECORD_SIZE(stoup_itch_mbo, 72);
+STOUP_RECORD_AT3(stoup_itch_mbo, ts, 0, order_ref, 16, match, 32);
+STOUP_RECORD_AT3(stoup_itch_mbo, price, 40, size, 48, mpid, 60);
+STOUP_RECORD_AT3(stoup_itch_mbo, locate, 64, type, 68, printable, 70);
+
+/* itch-trade: a trade, or that one was broken; prices as above. */
+struct stoup_itch_trade {
+	int64_t ts; /* the key */
+	uint64_t seq;
+	uint64_t match;     /* B: of the trade that is broken */
+	uint64_t order_ref; /* E, C: the resting order; P: as sent; Q, B: UINT64_MAX */
+	uint64_t size;      /* B: UINT64_MAX */
+	uint32_t price;     /* B: UINT32_MAX */
+	char mpid[4];       /* E, C: attribution of the resting order */
+	uint16_t locate, tracking;
+	char type, side;       /* E C P Q B; E, C: of the resting order, P: as sent, else NUL */
+	char printable, cross; /* E, P, Q: Y, C: as sent, B: NUL; Q: kind of cross, else NUL */
+};
+STOUP_RECORD_SIZE(stoup_itch_trade, 56);
+STOUP_RECORD_AT3(stoup_itch_trade, ts, 0, match, 16, size, 32);
+STOUP_RECORD_AT3(stoup_itch_trade, price, 40, locate, 48, cross, 55);
+
 #undef STOUP_RECORD_AT3
 #undef STOUP_RECORD_AT2
 #undef STOUP_RECORD_AT

@@ -138,7 +138,7 @@ uint64_t stoup_schema_hash(const struct stoup_schema *schema);
  * compared. 0, or -EINVAL with a text that names the schema and the field. Thread-safe. */
 int stoup_schema_valid(const struct stoup_schema *schema, struct stoup_error *err);
 
-/* The built-in schemas (DBN record kinds, event64, tick, bar, kinds of messages): a static table that lives for ever.
+/* The built-in schemas (DBN record kinds, event64, tick, bar, ITCH 5.0, kinds of messages): a static table that lives for ever.
  * `stoup_schema_builtin(i)` is NULL past the end. `bar` has no interval: whoever stores bars copies
  * it, sets interval_ns and computes the hash anew. Thread-safe. */
 const struct stoup_schema *stoup_schema_builtin(size_t idx);

@@ -40,6 +40,9 @@ When the daemon ends, what is held stays readable; a scan waits for the one that
 next record, nothing lost and nothing twice. Ctrl-C leaves no lease behind; it is noticed when the library returns: at
 once for what is in the pool, within a second while it waits for a pool, later while an automatic daemon starts.
 
+Series of variable-length messages (`series.schema.messages`) are scanned the same way; a scan yields `Messages`:
+sequences of memoryviews of the messages' bytes, with keys().
+
 Without NumPy a scan yields read-only memoryviews of the records; `series.schema.unpack(view)` makes tuples.
 
 Needs CPython 3.9 or later and libstoup of the same version, found at $STOUP_LIB (a file or a directory), near this
@@ -48,6 +51,7 @@ file, or where the system's loader looks.
 from __future__ import annotations
 
 import bisect
+import collections.abc
 import ctypes
 import datetime
 import errno
@@ -69,13 +73,13 @@ except ImportError:
     np = None
 
 __version__ = "0.1.0"
-__all__ = ["open", "Client", "Series", "Cursor", "Merge", "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
+__all__ = ["open", "Client", "Series", "Cursor", "Merge", "Messages", "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
            "to_pandas", "to_arrow", "Error", "NotFound", "Timeout", "Gone", "Damaged", "Exhausted", "Stale",
            "Inherited"]
 
 Time = Union[int, str, datetime.datetime, datetime.date, Any]
 Target = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
-Array = Any  # a read-only structured numpy.ndarray; without NumPy a read-only memoryview
+Array = Any  # a read-only structured numpy.ndarray; without NumPy a read-only memoryview; of messages: Messages
 
 _INT64_MAX = 2**63 - 1
 
@@ -440,12 +444,14 @@ class Schema:
 
     name, stride (bytes per record), fields (tuple of Field), key (name of the field that orders the series),
     interval_ns (bars: length; a bar is available at key + interval), hash (of the layout), dtype (NumPy's; None
-    without NumPy), names (of the fields that are not hidden).
+    without NumPy), names (of the fields that are not hidden), messages (True: records are messages of variable
+    length, which have no fields, and stride is 0).
     """
 
     def __init__(self, raw: _Schema) -> None:
         self.name: str = raw.name.decode()
         self.stride, self.hash = raw.stride, raw.hash
+        self.messages = bool(raw.flags & _VARIABLE)
         self.interval_ns: int = raw.interval_ns if raw.flags & _BAR else 0
         self.fields: Tuple[Field, ...] = tuple(self._field(raw.fields[i]) for i in range(raw.field_cnt))
         shown = [field for field in self.fields if not field.hidden]
@@ -454,7 +460,7 @@ class Schema:
         self._by_name = {field.name: field for field in self.fields}
         self._key_off = raw.key_off
         self.dtype = None
-        if np is not None and not raw.flags & _VARIABLE:
+        if np is not None and not self.messages:
             self.dtype = np.dtype({"names": list(self.names), "formats": [field.format for field in shown],
                                    "offsets": [field.offset for field in shown], "itemsize": self.stride})
         self._void = f"V{self.stride}"
@@ -492,6 +498,8 @@ class Schema:
         return struct.iter_unpack(code + (f"{self.stride - at}x" if self.stride > at else ""), view)
 
     def __repr__(self) -> str:
+        if self.messages:
+            return f"<stoup.Schema {self.name}: messages>"
         return f"<stoup.Schema {self.name}: {len(self.names)} fields, {self.stride} bytes>"
 
 
@@ -652,11 +660,102 @@ _blocks = [ctypes.c_ubyte * (1 << power) for power in range(40)]
 def _view(held: _Held, schema: Schema) -> Array:
     """The records of a span, owned by whoever has the view: it keeps the memoryview, that the block, that the lease.
     (A type of ctypes for each length would cost more than all the rest, so the block's is a power of two.)"""
+    if schema.messages:
+        return _messages(held)
     length = held.record_cnt * schema.stride
     block = _blocks[length.bit_length()].from_address(held.base)
     block.held = held
     view = memoryview(block).toreadonly()[:length]
     return view.cast("B") if np is None else np.frombuffer(view, schema.dtype)
+
+
+# ---- messages ----------------------------------------------------------------------------------------------
+
+class Messages(collections.abc.Sequence[memoryview]):
+    """Consecutive messages of a series, in place: messages[i] is a read-only memoryview of message i's bytes. It and
+    each memoryview keep the lease, like an array. A slice of it is a Messages too."""
+    __slots__ = ("_run", "_table", "_cnt", "__weakref__")
+
+    def __init__(self, run: memoryview, table: int, cnt: int) -> None:
+        self._run, self._table, self._cnt = run, table, cnt
+
+    def _head(self, i: int) -> int:
+        if not 0 <= i < self._cnt:
+            raise IndexError(f"message {i} of {self._cnt}")
+        at = self._table + 4 * i
+        return at - int(_U32_AT.unpack_from(self._run, at)[0])
+
+    def __len__(self) -> int:
+        return self._cnt
+
+    def __getitem__(self, i: Any) -> Any:
+        if isinstance(i, slice):
+            begin, end, step = i.indices(self._cnt)
+            if step != 1:
+                raise ValueError("a slice of messages has no step: backward, iterate over reversed(messages)")
+            return Messages(self._run, self._table + 4 * begin, max(0, end - begin))
+        head = self._head(i + self._cnt if i < 0 else i)
+        return self._run[head + 16:head + 16 + int(_U32_AT.unpack_from(self._run, head + 8)[0])]
+
+    def key(self, i: int) -> int:
+        """Time of message i: int nanoseconds."""
+        return int(_I64_AT.unpack_from(self._run, self._head(i + self._cnt if i < 0 else i))[0])
+
+    def keys(self) -> Any:
+        """Times of all messages: an int64 array (a list without NumPy), yours to write to."""
+        return self._gathered(0, "<i8", _I64_AT)
+
+    def lengths(self) -> Any:
+        """Bytes of each message: a uint32 array (a list without NumPy)."""
+        return self._gathered(8, "<u4", _U32_AT)
+
+    def _gathered(self, off: int, kind: str, one: struct.Struct) -> Any:
+        if np is None:
+            return [one.unpack_from(self._run, self._head(i) + off)[0] for i in range(self._cnt)]
+        places = np.arange(self._table, self._table + 4 * self._cnt, 4)
+        heads = places - np.frombuffer(self._run, "<u4", self._cnt, self._table)
+        values = np.frombuffer(self._run, kind, len(self._run) // one.size)
+        return values[(heads + off) // one.size]  # heads lie at multiples of 8 of the run
+
+    def bound(self, when: Time) -> int:
+        """The first message at or after a time, len() where there is none: bisected. Not for a series that was
+        ingested with --order=keep."""
+        key, low, high = to_ns(when), 0, self._cnt
+        while low < high:
+            middle = (low + high) // 2
+            if self.key(middle) < key:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def items(self) -> Iterator[Tuple[int, memoryview]]:
+        """(key, bytes) of each message."""
+        for i in range(self._cnt):
+            yield self.key(i), self[i]
+
+    def copies(self) -> List[Tuple[int, bytes]]:
+        """The same as copies, which keep no lease."""
+        return [(key, bytes(view)) for key, view in self.items()]
+
+    def __repr__(self) -> str:
+        return f"<stoup.Messages: {self._cnt}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("messages cannot be pickled: pickle copies()")
+
+
+_U32_AT, _I64_AT = struct.Struct("<I"), struct.Struct("<q")
+
+
+def _messages(held: _Held) -> Messages:
+    """The messages of a span lie in front of the table that its base points to, from where the first entry says."""
+    begin = held.base - ctypes.c_uint32.from_address(held.base).value
+    length = held.base - begin + 4 * held.record_cnt
+    block = _blocks[length.bit_length()].from_address(begin)
+    block.held = held
+    view = memoryview(block).toreadonly()[:length].cast("B")
+    return Messages(view, held.base - begin, held.record_cnt)
 
 
 # ---- Arrow -------------------------------------------------------------------------------------------------
@@ -773,7 +872,7 @@ def _spans(step: _Step, schema: Schema, batch: int) -> Generator[Array, None, No
             del owners[rc:]
             owners.reverse()
             step.pending = owners
-            length = sum([held.record_cnt for held in owners]) * schema.stride
+            length = sum([held.record_cnt for held in owners]) * (schema.stride or _BATCH_SPAN)
             while owners:
                 yield _view(owners.pop(), schema)
             cnt = min(2 * rc, batch) if length < rc * _BATCH_SPAN else 1
@@ -893,12 +992,13 @@ class _Head:
     def _keys(self, array: Array) -> Any:
         series, off, stride = self.series, self.series.schema._key_off, self.series.schema.stride
         if np is None:
-            keys: Any = [struct.unpack_from("<q", array, at + off)[0] for at in range(0, len(array), stride)]
+            keys: Any = array.keys() if series.schema.messages else [struct.unpack_from("<q", array, at + off)[0] for at in range(0, len(array), stride)]
             if series.flags & _KEEP_ORDER:
                 for i, key in enumerate(keys):
                     self.carry = keys[i] = max(self.carry, key if key <= series.last_key else 0)
             return [key + series.schema.interval_ns for key in keys]
-        keys = array[series.schema.key].astype("i8") + series.schema.interval_ns
+        keys = array.keys() if series.schema.messages else \
+            array[series.schema.key].astype("i8") + series.schema.interval_ns
         if series.flags & _KEEP_ORDER:  # a key is the greatest so far; what no key is as great as is undefined
             keys[(keys > series.last_key + series.schema.interval_ns) | (keys < self.carry)] = self.carry
             np.maximum.accumulate(keys, out=keys)
@@ -910,7 +1010,7 @@ class _Head:
         self.array, self.keys = None, ()
 
     def records(self, begin: int, end: int) -> Array:
-        stride = 1 if np is not None else self.series.schema.stride
+        stride = 1 if np is not None else self.series.schema.stride or 1
         return self.array[begin * stride:end * stride]
 
     def upto(self, key: int, tied: bool) -> int:
@@ -1061,6 +1161,8 @@ class Series:
         return self.count
 
     def __repr__(self) -> str:
+        if self.schema.messages:
+            return f"<stoup.Series {self.name}: {self.count} messages>"
         return f"<stoup.Series {self.name}: {self.count} records of {self.schema.stride} bytes>"
 
     def __reduce__(self) -> Any:
@@ -1221,8 +1323,10 @@ class Client:
 
     def read(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None) -> Array:
         """All records with keys in [start, end) as one array: a copy, which is yours to write to. (bytearray without
-        NumPy.)"""
+        NumPy.) Messages: a list of (key, bytes)."""
         series = self._series(series)
+        if series.schema.messages:
+            return [one for messages in self.scan(series, start, end) for one in messages.copies()]
         parts, views = [], self.scan(series, start, end)
         if np is None:
             return bytearray().join(views)
@@ -1237,18 +1341,27 @@ class Client:
     def asof(self, series: Union[str, Series], when: Time, strict: bool = False) -> Optional[Any]:
         """The last record at or before a time (strict: before it), or None. Bars count from their end: what is not yet
         known at that time is not returned. A read-only record (numpy.void) that keeps its lease, like an array; without
-        NumPy a memoryview."""
+        NumPy a memoryview. Of messages: (key, memoryview)."""
         series = self._series(series)
         end = to_ns(when) - series.schema.interval_ns + (0 if strict else 1)
         for view in Cursor(series, *_bounds(None, end), _BACKWARD, batch=1):
+            if series.schema.messages:
+                return view.key(-1), view[-1]
             return view[-1] if np is not None else view[-series.schema.stride:]
         return None
 
     def last(self, series: Union[str, Series], n: int = 1, before: Optional[Time] = None) -> Array:
         """The last n records, or those before a time (bars: that ended before it), in time order; fewer where there are
-        not as many. A view where they lie in one span, else a copy."""
+        not as many. A view where they lie in one span, else a copy. Messages: a list of (key, bytes)."""
         series = self._series(series)
         end = None if before is None else to_ns(before) - series.schema.interval_ns
+        if series.schema.messages:
+            found: List[Tuple[int, bytes]] = []
+            for view in Cursor(series, *_bounds(None, end), _BACKWARD, batch=1):
+                if len(found) >= _count("n", n):
+                    break
+                found = view[max(0, len(view) - (n - len(found))):].copies() + found
+            return found
         stride = 1 if np is not None else series.schema.stride
         parts: List[Array] = []
         missing = _count("n", n) * stride
@@ -1263,9 +1376,9 @@ class Client:
                 break
         if np is None:
             return memoryview(b"".join(parts))
-        found = np.concatenate(parts or [np.empty(0, series.schema._void)]).view(series.schema.dtype)
-        found.flags.writeable = False
-        return found
+        array = np.concatenate(parts or [np.empty(0, series.schema._void)]).view(series.schema.dtype)
+        array.flags.writeable = False
+        return array
 
     def merge(self, *series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
               direct: Union[bool, str] = False) -> Merge:

@@ -6,7 +6,7 @@
 #
 # Needs bash alone. tests/system/completion.py compares the lists with what the programs say.
 
-_stoup_commands='ingest ls verify cat export definition stat holders bench help version'
+_stoup_commands='ingest ls verify info compact rm diff cat export definition stat holders bench help version'
 
 # The options of a command; those that are followed by a value are in _stoup_values too.
 _stoup_options() {
@@ -15,11 +15,22 @@ _stoup_options() {
 		echo --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency --help
+			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency \
+			--date --raw --raw-only --no-raw --symbol --hour --point --frame-length \
+			--frame-time --frame-time-first --help
 		;;
 	ls) echo --json --gaps --help ;;
+<<<<<<< HEAD
+	verify) echo --quiet --repair --dry-run --help ;;
+	info) echo --json --segments --help ;;
+	compact) echo --codec --level --block --volume --overlaps --dry-run --threads --memory --quiet --help ;;
+	rm) echo --from --to --dry-run --yes --quiet --help ;;
+	diff) echo --json --quiet --help ;;
+	cat) echo --from --to --backward --limit --format --no-header --skip-damaged --help ;;
+=======
 	verify) echo --quiet --help ;;
 	cat) echo --from --to --backward --limit --format --where --path --no-header --skip-damaged --help ;;
+>>>>>>> doc
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
 			--dbn-version --quiet --help
@@ -42,10 +53,11 @@ _stoup_options() {
 # value that nobody can guess; nothing for an option without a value.
 _stoup_values() {
 	case $1:$2 in
-	ingest:--format) echo auto dbn csv jsonl npy ;;
+	ingest:--format) echo auto dbn csv jsonl npy bi5 itch50 frames ;;
+	ingest:--frame-length) echo u8 u16be u16le u32be u32le u64be u64le ;;
 	ingest:--to) echo event64 ;;
 	ingest:--as) echo document text ;;
-	ingest:--codec) echo default fast small none lz4 lz4hc zstd ;;
+	ingest:--codec | compact:--codec) echo default fast small none lz4 lz4hc zstd ;;
 	ingest:--order) echo refuse sort keep ;;
 	ingest:--header) echo yes no auto ;;
 	ingest:--time-format) echo auto iso epoch s ms us ns ;;
@@ -54,9 +66,15 @@ _stoup_values() {
 		echo mbo trades mbp-1 tbbo mbp-10 bbo-1s bbo-1m ohlcv-1s ohlcv-1m ohlcv-1h ohlcv-1d \
 			ohlcv-eod status imbalance definition-v1 definition-v2 definition statistics-v1 \
 			statistics cmbp-1 tcbbo cbbo-1s cbbo-1m error-v1 error symbol-mapping-v1 \
-			symbol-mapping system-v1 system event64 tick bar '<file>'
+			symbol-mapping system-v1 system event64 tick bar \
+			itch-mbo itch-trade '<file>'
 		;;
+<<<<<<< HEAD
+	compact:--overlaps) echo refuse merge dedup ;;
+	cat:--format) echo csv jsonl npy npz ;;
+=======
 	cat:--format) echo csv jsonl lines npy npz ;;
+>>>>>>> doc
 	export:--format) echo csv jsonl dbn npy npz ;;
 	export:--compress) echo zstd none ;;
 	*:--dbn-version) echo 1 2 3 ;;
@@ -69,10 +87,13 @@ _stoup_values() {
 	stoupd:--allow-user | stoupd:--monitor-user) echo '<user>' ;;
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
 	bench:--series) echo '<series>' ;;
+	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
+		rm:--from | rm:--to) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
-		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | \
+		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | ingest:--date | ingest:--symbol | \
+		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | \
 		export:--from | export:--to | definition:--at | cat:--from | cat:--to | \
 		cat:--limit | cat:--where | cat:--path | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
@@ -160,8 +181,9 @@ _stoup_words() {
 	else
 		case $command:${#arguments[@]} in
 		ingest:* | verify:*) _stoup_reply "$word" '<file>' ;;
-		ls:0) _stoup_reply "$word" '<store>' ;;
-		ls:1 | cat:1 | definition:1 | export:[1-9]*)
+		info:0) _stoup_reply "$word" '<file>' ;;
+		ls:0 | compact:0 | rm:0 | diff:0 | diff:1) _stoup_reply "$word" '<store>' ;;
+		ls:1 | cat:1 | definition:1 | info:1 | compact:1 | diff:2 | rm:* | export:[1-9]*)
 			mapfile -t series < <(_stoup_series "${arguments[0]}")
 			_stoup_reply "$word" "${series[@]}"
 			;;

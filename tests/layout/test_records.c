@@ -478,6 +478,42 @@ static const struct member system_msg_members[] = {
 	MEMBER(stoup_system_msg, code),
 };
 
+static const struct member itch_mbo_members[] = {
+	MEMBER(stoup_itch_mbo, ts),
+	MEMBER(stoup_itch_mbo, seq),
+	MEMBER(stoup_itch_mbo, order_ref),
+	MEMBER(stoup_itch_mbo, prev_ref),
+	MEMBER(stoup_itch_mbo, match),
+	MEMBER(stoup_itch_mbo, price),
+	MEMBER(stoup_itch_mbo, order_price),
+	MEMBER(stoup_itch_mbo, size),
+	MEMBER(stoup_itch_mbo, left),
+	MEMBER(stoup_itch_mbo, before),
+	MEMBER(stoup_itch_mbo, mpid),
+	MEMBER(stoup_itch_mbo, locate),
+	MEMBER(stoup_itch_mbo, tracking),
+	MEMBER(stoup_itch_mbo, type),
+	MEMBER(stoup_itch_mbo, side),
+	MEMBER(stoup_itch_mbo, printable),
+	MEMBER(stoup_itch_mbo, _reserved1),
+};
+
+static const struct member itch_trade_members[] = {
+	MEMBER(stoup_itch_trade, ts),
+	MEMBER(stoup_itch_trade, seq),
+	MEMBER(stoup_itch_trade, match),
+	MEMBER(stoup_itch_trade, order_ref),
+	MEMBER(stoup_itch_trade, size),
+	MEMBER(stoup_itch_trade, price),
+	MEMBER(stoup_itch_trade, mpid),
+	MEMBER(stoup_itch_trade, locate),
+	MEMBER(stoup_itch_trade, tracking),
+	MEMBER(stoup_itch_trade, type),
+	MEMBER(stoup_itch_trade, side),
+	MEMBER(stoup_itch_trade, printable),
+	MEMBER(stoup_itch_trade, cross),
+};
+
 static const struct member event64_members[] = {
 	MEMBER(stoup_event64, ev),
 	MEMBER(stoup_event64, exch_ts),
@@ -541,6 +577,8 @@ static const struct record records[] = {
 	RECORD("system-v1", stoup_system_msg_v1, system_msg_v1_members),
 	RECORD("system", stoup_system_msg, system_msg_members),
 	RECORD("event64", stoup_event64, event64_members),
+	RECORD("itch-mbo", stoup_itch_mbo, itch_mbo_members),
+	RECORD("itch-trade", stoup_itch_trade, itch_trade_members),
 	RECORD("tick", stoup_tick, tick_members),
 	RECORD("bar", stoup_bar, bar_members),
 };

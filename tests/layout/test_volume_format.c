@@ -15,6 +15,7 @@
 #include "codec/volume.h"
 #include "codec/volume_layout.h"
 #include "consumer/direct.h"
+#include "shm/message.h"
 
 static char *doc;
 
@@ -90,14 +91,15 @@ struct member {
 	static const struct member name##_members[] = {members(MEMBER){NULL, NULL, 0, 0}};
 STOUP_VOL_DISK_ALL(MEMBERS)
 MEMBERS(fields, STOUP_FIELDS_DISK_HEAD, STOUP_FIELDS_HEAD_LEN)
+MEMBERS(head, STOUP_MESSAGE_HEAD, STOUP_MESSAGE_HEAD_LEN)
 
 #define STRUCTURE(name, members, len) {#name, len, name##_members},
 static const struct {
 	const char *name;
 	size_t len;
 	const struct member *members;
-} structures[] = {STOUP_VOL_DISK_ALL(STRUCTURE)
-		STRUCTURE(fields, STOUP_FIELDS_DISK_HEAD, STOUP_FIELDS_HEAD_LEN)};
+} structures[] = {STOUP_VOL_DISK_ALL(STRUCTURE) STRUCTURE(fields, STOUP_FIELDS_DISK_HEAD,
+	STOUP_FIELDS_HEAD_LEN) STRUCTURE(head, STOUP_MESSAGE_HEAD, STOUP_MESSAGE_HEAD_LEN)};
 #define STRUCTURE_CNT (sizeof(structures) / sizeof(structures[0]))
 
 /* "u32" for "uint32_t": single numbers must be named so at the beginning of their meaning. */

@@ -2,9 +2,9 @@
 """compact, rm, diff and info: the records stay what they are, and what is said of them is true."""
 import json
 import os
+import pty
 import shutil
 import struct
-import subprocess
 
 import lib_care as c
 import lib_stoup as t
@@ -165,8 +165,38 @@ t.equal([v["blocks"] for v in c.info(store)["volumes"]], [0], "one volume that o
 c.ingest(store, 0)
 t.equal(c.info(store, AAA)["series"][0]["records"], 1_000, "records again")
 
-# ---- messages ----------------------------------------------------------------------------------------------------------
-# (unit/test_rewrite_messages has those.)
+# A pattern is asked about on a terminal.
+def at_terminal(answer, *argv):
+    """Status and all that the terminal showed."""
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(t.STOUP, [t.STOUP, *argv])
+    shown = b""
+    while True:
+        try:
+            read = os.read(fd, 4096)
+        except OSError:  # EIO: it has ended
+            read = b""
+        if not read:
+            break
+        shown += read
+        if b"[y/N] " in shown and answer:
+            os.write(fd, answer)
+            answer = b""
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+store = c.copy_of(original)
+for answer in (b"n\n", b"\n", b"\x04"):
+    status, shown = at_terminal(answer, "rm", store, "*/AAA/*")
+    t.true(status == 1 and "nothing was removed" in shown and f"{AAA}: 6000 of 6000" in shown, f"{answer}: {status} {shown}")
+c.must_be_same(original, store, "not confirmed")
+status, shown = at_terminal(b"y\n", "rm", store, "*/AAA/*")
+t.true(status == 0 and "6000 records removed" in shown, shown)
+t.equal([s["name"] for s in c.info(store)["series"]], [BBB, CCC], "confirmed")
+# A plain name is not asked about.
+status, shown = at_terminal(b"", "rm", store, BBB)
+t.true(status == 0 and "[y/N]" not in shown, shown)
 
 # ---- diff --------------------------------------------------------------------------------------------------------------
 store = c.copy_of(original)

@@ -83,6 +83,8 @@ def refused(command, option, value):
         argv = [t.STOUPD, "--store", work + "/absent", "--pool", "c" + str(os.getpid()), option, value]
     elif command == "cat":
         argv = [t.STOUP, "cat", option, value, work + "/absent/", "A/b"]
+    elif command == "compact":
+        argv = [t.STOUP, "compact", option, value, work + "/absent/"]
     elif command == "export":
         argv = [t.STOUP, "export", "--format", "dbn", option, value, work + "/absent/", "A/b"]
     else:

@@ -318,6 +318,7 @@ with t.Daemon(long).log as _:
         process.send_signal(signal.SIGKILL)
         kills += process.wait() != 0
         found = os.listdir(path("killed"))
+        found = [name for name in found if not name.endswith(".tmp")]  # file systems without nameless files
         t.true(found in ([], ["x.csv"]), f"a killed export left {found}")
         if found:
             t.equal(read("killed/x.csv") == whole, True, "what a killed export left is whole")

@@ -301,6 +301,10 @@ def test_dirty():
 
 # ---- the messages themselves ----------------------------------------------------------------------------------
 
+def raw_of(store, name):
+    return [bytes.fromhex(line.split(",")[1]) for line in text(store, name)[1:]]
+
+
 def test_raw():
     day = i.Day(7, 500, ["AAPL", "MSFT"], MIDNIGHT)
     data = i.framed(day.messages)
@@ -312,9 +316,28 @@ def test_raw():
     have = series(store)
     t.equal(have["NASDAQ.BX/MARKET/itch50"], len(day.messages), "raw messages beside records")
     t.equal(have["NASDAQ.BX/AAPL/itch-mbo"], len(day.mbo["AAPL"]), "records beside raw messages")
-    return store, day
+    t.equal(raw_of(store, "NASDAQ.BX/MARKET/itch50"), day.messages, "messages byte for byte")
+    unknown = i.head("~", 9, day.ns + 5) + b"new"
+    store, told = ingest(data[:-2] + i.framed([unknown]), "--raw-only", "--symbols", "MSFT")
+    t.true("1 messages of unknown types were taken as raw messages only" in told, told)
+    # The market's, those of MSFT (locate 2), and what nobody knows.
+    t.equal(raw_of(store, "NASDAQ.ITCH/MARKET/itch50"),
+            [m for m in day.messages if m[2] in (0, 2)] + [unknown], "raw messages of some stocks")
 
 
+def test_documents():
+    """docs/itch.md has the fields as they are stored."""
+    import re
+    with open(os.path.join(os.environ["STOUP_SOURCE_DIR"], "docs/itch.md"), encoding="utf-8") as page:
+        blocks = re.findall(r"```\nschema (\S+)\nkey ts\n(.*?)```", page.read(), re.S)
+    store, _ = ingest(i.framed(i.Day(1, 300, ["AAPL"], MIDNIGHT).messages))
+    t.equal([name for name, _ in blocks], ["itch-mbo", "itch-trade"], "schemas that the page has")
+    for name, block in blocks:
+        written = [line.split()[0] for line in block.splitlines()]
+        t.equal(text(store, f"NASDAQ.ITCH/AAPL/{name}")[0].split(","), written, f"fields of {name} in docs/itch.md")
+
+
+test_documents()
 test_dates()
 print("ok: dates")
 test_dirty()

@@ -47,7 +47,8 @@ def file(version, schema, mappings, records, ts_out=False, dataset="TEST.SET", s
     def cstr(text):
         return text.encode().ljust(size, b"\0")
 
-    meta = struct.pack("<16sHQQQ", dataset.encode(), schema, DAY1, 2**64 - 1, 0)
+    meta = bytearray()  # tables of megabytes are appended to in place
+    meta += struct.pack("<16sHQQQ", dataset.encode(), schema, DAY1, 2**64 - 1, 0)
     if version == 1:
         meta += struct.pack("<Q", 2**64 - 1)
     meta += struct.pack("<BBB", stype_in, 0, ts_out)

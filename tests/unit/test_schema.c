@@ -389,6 +389,8 @@ static const struct {
 	{"bipf", 0, 0, 0},
 	{"itch50", 0, 0, 0},
 	{"frames", 0, 0, 0},
+	{"itch-mbo", 72, 0, 0},
+	{"itch-trade", 56, 0, 0},
 };
 
 #define EXPECTED_CNT (sizeof expected / sizeof expected[0])

@@ -609,7 +609,8 @@ int main(int argc, char **argv)
 			stoup_ohlcv, stoup_status_msg, stoup_imbalance, stoup_definition_v1, stoup_definition_v2,
 			stoup_definition, stoup_statistics_v1, stoup_statistics, stoup_error_msg_v1, stoup_error_msg,
 			stoup_symbol_mapping_msg_v1, stoup_symbol_mapping_msg, stoup_system_msg_v1,
-			stoup_system_msg, stoup_event64, stoup_tick, stoup_bar>();
+			stoup_system_msg, stoup_event64, stoup_tick, stoup_bar, stoup_itch_mbo,
+			stoup_itch_trade>();
 		check_leases(pool, all);
 		check_arrays(st);
 		check_client(st, pool);
