@@ -26,7 +26,8 @@ struct stoup_csv {
 	uint64_t base_off; /* stream offset of the buffer's first byte */
 	uint64_t line;     /* of the next row */
 	int started;
-	int ended; /* the source has no more */
+	int ended;   /* the source has no more */
+	int unended; /* the last line ended with the file */
 	char delimiter;
 	struct stoup_csv_field fields[STOUP_CSV_COLUMN_CAP];
 };
@@ -134,6 +135,15 @@ static int too_long(const struct stoup_csv *csv, struct stoup_error *err)
 		(unsigned long long)csv->line, STOUP_CSV_ROW_CAP);
 }
 
+/* A text whose lines end with CR alone is one line, and its first one has CRs. */
+static int only_cr(const struct stoup_csv *csv, struct stoup_error *err)
+{
+	return stoup_error_set(err, -EBADMSG,
+		"line %llu: a CR inside the line: do lines end with CR alone? convert it (tr '\\r' "
+		"'\\n')",
+		(unsigned long long)csv->line);
+}
+
 /* Find the end of the next line: its bytes are [*ret, *ret + *ret_len) with the line end taken off,
  * and `row_off` is behind it. 1; 0 at the end of the stream; or a negative errno. */
 static int next_line(struct stoup_csv *csv, char **ret, size_t *ret_len, struct stoup_error *err)
@@ -150,8 +160,10 @@ static int next_line(struct stoup_csv *csv, char **ret, size_t *ret_len, struct 
 			size_t len = newline ? (size_t)(newline - line) : have;
 
 			if (len > STOUP_CSV_ROW_CAP)
-				return too_long(csv, err);
+				return memchr(line, '\r', len - 1) ? only_cr(csv, err)
+				                                   : too_long(csv, err);
 			csv->row_off += len + (newline != NULL);
+			csv->unended = newline == NULL;
 			*ret = line;
 			*ret_len = len - (len && line[len - 1] == '\r');
 			return 1;
@@ -159,7 +171,7 @@ static int next_line(struct stoup_csv *csv, char **ret, size_t *ret_len, struct 
 		if (csv->ended)
 			return 0;
 		if (have > STOUP_CSV_ROW_CAP)
-			return too_long(csv, err);
+			return memchr(line, '\r', have) ? only_cr(csv, err) : too_long(csv, err);
 		scanned = have;
 		rc = fill(csv, err);
 		if (rc)
@@ -325,7 +337,8 @@ static int quoted_row(
 	for (size_t i = 0; i < len; i++)
 		line_cnt += row[i] == '\n';
 	text_len = len;
-	if (text_len && row[text_len - 1] == '\n')
+	csv->unended = row[text_len - 1] != '\n';
+	if (!csv->unended)
 		text_len--;
 	if (text_len && row[text_len - 1] == '\r')
 		text_len--;
@@ -365,6 +378,8 @@ int stoup_csv_next(struct stoup_csv *csv, struct stoup_csv_row *ret, struct stou
 		return quoted_row(csv, (size_t)(line - csv->buffer), ret, err);
 	if (memchr(line, '\0', len))
 		return stoup_error_set(err, -EBADMSG, text_nul, (unsigned long long)csv->line);
+	if (csv->line == 1 && memchr(line, '\r', len))
+		return only_cr(csv, err);
 	cnt = split_bare(csv, line, len, err);
 	if (cnt < 0)
 		return (int)cnt;
@@ -372,4 +387,37 @@ int stoup_csv_next(struct stoup_csv *csv, struct stoup_csv_row *ret, struct stou
 		csv->base_off + (uint64_t)(line - csv->buffer)};
 	csv->line++;
 	return 1;
+}
+
+/* ---- rows --------------------------------------------------------------------------------------- */
+
+int stoup_csv_unended(const struct stoup_csv *csv)
+{
+	return csv->unended;
+}
+
+struct stoup_csv_row *stoup_csv_row_copy(const struct stoup_csv_row *row)
+{
+	size_t len = sizeof(struct stoup_csv_row) + row->field_cnt * sizeof(struct stoup_csv_field);
+	struct stoup_csv_field *fields;
+	struct stoup_csv_row *copy;
+	char *text;
+
+	for (uint32_t i = 0; i < row->field_cnt; i++)
+		len += row->fields[i].len + 1u;
+	copy = malloc(len);
+	if (!copy)
+		return NULL;
+	fields = (struct stoup_csv_field *)(copy + 1);
+	text = (char *)(fields + row->field_cnt);
+	*copy = *row;
+	copy->fields = fields;
+	for (uint32_t i = 0; i < row->field_cnt; i++) {
+		fields[i] = row->fields[i];
+		fields[i].text = text;
+		memcpy(text, row->fields[i].text, row->fields[i].len);
+		text[row->fields[i].len] = '\0';
+		text += row->fields[i].len + 1u;
+	}
+	return copy;
 }

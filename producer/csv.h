@@ -60,6 +60,12 @@ int stoup_csv_next(struct stoup_csv *csv, struct stoup_csv_row *ret, struct stou
  * gives from now on. No mark is looked for. For a reader that came to its end, or has read nothing. */
 void stoup_csv_restart(struct stoup_csv *csv, uint64_t line, uint64_t file_off);
 
+/* Did the last row end without a line end? */
+int stoup_csv_unended(const struct stoup_csv *csv);
+
+/* Copy a row and its texts into one block on the heap, which free(3) ends; NULL without memory. */
+struct stoup_csv_row *stoup_csv_row_copy(const struct stoup_csv_row *row);
+
 /* NULL is allowed. */
 void stoup_csv_destroy(struct stoup_csv *csv);
 

@@ -101,7 +101,14 @@ static int name_bind(
 
 static void bind_add(struct stoup_csv_plan *plan, uint32_t column_idx, uint32_t field_idx)
 {
-	plan->binds[plan->bind_cnt++] = (struct stoup_csv_bind){column_idx, field_idx};
+	const struct stoup_field *field = &plan->schema->fields[field_idx];
+
+	if (field->flags & STOUP_FIELD_KEY)
+		plan->key_bind = plan->bind_cnt;
+	plan->binds[plan->bind_cnt++] = (struct stoup_csv_bind){.field = field,
+		.format = &plan->options->time_format,
+		.column_idx = column_idx,
+		.field_idx = field_idx};
 }
 
 /* Bind what the items say. Sets `*ret_named` if a header name was needed. */

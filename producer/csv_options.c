@@ -15,18 +15,19 @@ void stoup_csv_options_init(struct stoup_csv_options *options)
 		.scale = -1,
 		.header = STOUP_CSV_HEADER_AUTO,
 		.delimiter = ',',
+		.day = -1,
+		.size_scale = -1,
 	};
 }
 
-static int scale_option(
-	struct stoup_csv_options *options, const char *value, struct stoup_error *err)
+static int scale_option(const char *name, const char *value, int *ret, struct stoup_error *err)
 {
 	int64_t scale;
 
 	if (stoup_decimal_parse(value, strlen(value), 0, &scale) || scale < 0 || scale > 18)
-		return stoup_error_set(
-			err, -EINVAL, "--scale %s: decimals of price columns, 0 to 18", value);
-	options->scale = (int)scale;
+		return stoup_error_set(err, -EINVAL, "--%s %s: decimals of %s, 0 to 18", name,
+			value, strcmp(name, "scale") == 0 ? "price columns" : "sizes");
+	*ret = (int)scale;
 	return 0;
 }
 
@@ -69,6 +70,20 @@ static int delimiter_option(
 	else
 		return stoup_error_set(
 			err, -EINVAL, "--delimiter \"%s\": one character, or tab", value);
+	options->delimiter_given = 1;
+	return 0;
+}
+
+/* Those of presets. 0, -ENOENT, or -EINVAL with text. */
+static int preset_option(struct stoup_csv_options *options, const char *name, const char *value,
+	struct stoup_error *err)
+{
+	if (strcmp(name, "exchange") == 0)
+		options->exchange = value;
+	else if (strcmp(name, "size-scale") == 0)
+		return scale_option(name, value, &options->size_scale, err);
+	else
+		return -ENOENT;
 	return 0;
 }
 
@@ -89,24 +104,37 @@ int stoup_csv_option(struct stoup_csv_options *options, const char *name, const 
 		options->map = value;
 	else if (strcmp(name, "time-format") == 0)
 		rc = stoup_timestamp_format_parse(value, &options->time_format, err);
-	else if (strcmp(name, "time-zone") == 0)
+	else if (strcmp(name, "time-zone") == 0) {
 		rc = stoup_timestamp_zone_parse(value, &options->time_format.zone_s, err);
-	else if (strcmp(name, "interval") == 0)
+		options->zone_given = 1;
+	} else if (strcmp(name, "interval") == 0)
 		rc = interval_option(options, value, err);
 	else if (strcmp(name, "scale") == 0)
-		rc = scale_option(options, value, err);
+		rc = scale_option(name, value, &options->scale, err);
 	else if (strcmp(name, "header") == 0)
 		rc = header_option(options, value, err);
 	else if (strcmp(name, "delimiter") == 0)
 		rc = delimiter_option(options, value, err);
 	else
-		rc = -ENOENT;
+		rc = preset_option(options, name, value, err);
 	return rc;
 }
 
 const char *stoup_csv_usage(void)
 {
-	return "CSV (say what the columns are: --columns, or --map, or --schema with a header):\n"
+	return "Feeds (--format; or found by the header or the file's name, which is then told):\n"
+	       "  binance-trades, binance-aggtrades, binance-klines, binance-bookticker,\n"
+	       "  tardis-trades, tardis-liquidations, tardis-l2, tardis-quotes, tardis-book,\n"
+	       "  tardis-derivative, lobster, lobster-book, databento-csv, truefx, histdata,\n"
+	       "  histdata-bars, fxcm-bars, bars, quotes; each symbol is a series, "
+	       "EXCHANGE/SYMBOL/kind\n"
+	       "  --symbol NAME, --exchange NAME\n"
+	       "                      instead of those of the columns or the file's name\n"
+	       "  --date DAY          of times that count from midnight (lobster)\n"
+	       "  --size-scale N      decimals of sizes, 0 to 18 (default 8)\n"
+	       "  --schema NAME       of databento-csv: mbp-1 or tbbo\n"
+	       "\n"
+	       "CSV (say what the columns are: --columns, or --map, or --schema with a header):\n"
 	       "  --series NAME       name of the series, such as FX/GBPUSD/bars (required)\n"
 	       "  --columns LIST      by position: name:type,...; - skips a column\n"
 	       "                      types: time, price, u8 to u64, i8 to i64, f32, f64, char[N]\n"

@@ -13,6 +13,7 @@
 
 #include "producer/csv_plan.h"
 #include "producer/csv_value.h"
+#include "producer/preset_plan.h"
 
 #define MADE_SCHEMA_NAME "csv"
 #define MADE_KEY_NAME    "ts" /* of the column of --time */
@@ -400,12 +401,27 @@ static int plan_fill(struct stoup_csv_plan *plan, struct stoup_error *err)
 		rc = schema_made(plan, err);
 	if (!rc)
 		rc = items_resolve(plan, err);
-	if (rc)
-		return rc;
+	return rc ? rc : stoup_csv_plan_blank(plan, err);
+}
+
+int stoup_csv_plan_blank(struct stoup_csv_plan *plan, struct stoup_error *err)
+{
 	plan->blank = calloc(1, plan->schema->stride);
 	if (!plan->blank)
 		return stoup_error_set(err, -ENOMEM, "out of memory");
 	stoup_csv_value_blank(plan->schema, plan->blank);
+	return 0;
+}
+
+int stoup_csv_plan_alloc(const struct stoup_csv_options *options, struct stoup_csv_plan **ret,
+	struct stoup_error *err)
+{
+	struct stoup_csv_plan *plan = calloc(1, sizeof *plan);
+
+	if (!plan)
+		return stoup_error_set(err, -ENOMEM, "out of memory");
+	plan->options = options;
+	*ret = plan;
 	return 0;
 }
 
@@ -431,15 +447,14 @@ static int options_check(const struct stoup_csv_options *options, struct stoup_e
 int stoup_csv_plan_create(const struct stoup_csv_options *options, struct stoup_csv_plan **ret,
 	struct stoup_error *err)
 {
-	struct stoup_csv_plan *plan;
+	struct stoup_csv_plan *plan = NULL;
 	int rc = options_check(options, err);
 
 	if (rc)
 		return rc;
-	plan = calloc(1, sizeof *plan);
-	if (!plan)
-		return stoup_error_set(err, -ENOMEM, "out of memory");
-	plan->options = options;
+	rc = stoup_csv_plan_alloc(options, &plan, err);
+	if (rc)
+		return rc;
 	rc = plan_alloc(plan, err);
 	if (!rc)
 		rc = plan_fill(plan, err);
@@ -456,6 +471,7 @@ void stoup_csv_plan_destroy(struct stoup_csv_plan *plan)
 	if (!plan)
 		return;
 	stoup_schema_draft_destroy(plan->draft);
+	stoup_preset_use_destroy(plan->use);
 	free(plan->blank);
 	free(plan->items);
 	free(plan->text);

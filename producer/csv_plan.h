@@ -30,21 +30,35 @@ struct stoup_csv_item {
 	uint32_t column_idx;
 };
 
+struct stoup_csv_bind;
+
+/* Reads the text of a cell as stoup_csv_value_parse does, where a preset has a way of its own. */
+typedef int stoup_csv_read_value(const struct stoup_csv_bind *bind, const char *text, size_t len,
+	uint8_t *record, const char **ret_why);
+
 struct stoup_csv_bind {
+	const struct stoup_field *field; /* as which the text is read */
+	const struct stoup_timestamp_format *format;
+	stoup_csv_read_value *read; /* NULL: stoup_csv_value_parse */
 	uint32_t column_idx;
 	uint32_t field_idx;
+	/* For `read`: */
+	const struct stoup_preset_column *column;
+	int64_t base_ns; /* midnight */
 };
 
 struct stoup_csv_plan {
 	const struct stoup_csv_options *options;
 	const struct stoup_schema *schema;
 	struct stoup_schema_draft *draft; /* the schema's owner; NULL: a built-in one */
+	struct stoup_preset_use *use;     /* what a preset adds; NULL: none */
 	uint8_t *blank;                   /* a record of schema->stride bytes */
 	char *text;                       /* copies of columns, map and time: items point into it */
 	struct stoup_csv_item *items;
 	uint32_t item_cnt;
 	uint32_t column_cnt; /* of every row */
 	uint32_t bind_cnt;
+	uint32_t key_bind; /* the one of the key */
 	struct stoup_csv_bind binds[STOUP_SCHEMA_FIELD_CAP];
 };
 
@@ -57,6 +71,13 @@ int stoup_csv_plan_create(const struct stoup_csv_options *options, struct stoup_
  * -EINVAL with text where options and row do not fit. */
 int stoup_csv_plan_bind(
 	struct stoup_csv_plan *plan, const struct stoup_csv_row *row, struct stoup_error *err);
+
+/* An empty plan, which a preset fills. 0 or -ENOMEM. */
+int stoup_csv_plan_alloc(const struct stoup_csv_options *options, struct stoup_csv_plan **ret,
+	struct stoup_error *err);
+
+/* Make the blank record, once the schema is known. 0 or -ENOMEM. */
+int stoup_csv_plan_blank(struct stoup_csv_plan *plan, struct stoup_error *err);
 
 /* NULL is allowed. */
 void stoup_csv_plan_destroy(struct stoup_csv_plan *plan);

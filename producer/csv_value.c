@@ -20,8 +20,7 @@ static void store_bits(const struct stoup_field *field, uint64_t bits, uint8_t *
 		record[field->off + i] = (uint8_t)(bits >> (8 * i));
 }
 
-/* The bits of a value that is not the null value. */
-static int store_value(
+int stoup_csv_value_store(
 	const struct stoup_field *field, uint64_t bits, uint8_t *record, const char **ret_why)
 {
 	uint32_t width = 8 * stoup_type_len(field->type);
@@ -32,6 +31,15 @@ static int store_value(
 		return -ERANGE;
 	}
 	store_bits(field, bits, record);
+	return 0;
+}
+
+int stoup_csv_value_null(const struct stoup_field *field, uint8_t *record, const char **ret_why)
+{
+	*ret_why = "is empty, and the field has no value for \"undefined\"";
+	if (!(field->flags & STOUP_FIELD_NULL))
+		return -EINVAL;
+	store_bits(field, field->null_bits, record);
 	return 0;
 }
 
@@ -53,9 +61,9 @@ static int parse_unsigned(const struct stoup_field *field, const char *text, siz
 	int rc;
 
 	if (field->type == STOUP_TYPE_U8 && len == 4 && strncasecmp(text, "true", 4) == 0)
-		return store_value(field, 1, record, ret_why);
+		return stoup_csv_value_store(field, 1, record, ret_why);
 	if (field->type == STOUP_TYPE_U8 && len == 5 && strncasecmp(text, "false", 5) == 0)
-		return store_value(field, 0, record, ret_why);
+		return stoup_csv_value_store(field, 0, record, ret_why);
 	rc = stoup_decimal_parse_u64(text, len, field->exp10, &value);
 	if (!rc && value > UINT64_MAX >> (64 - width))
 		rc = -ERANGE;
@@ -63,7 +71,7 @@ static int parse_unsigned(const struct stoup_field *field, const char *text, siz
 		*ret_why = decimal_why(field, rc);
 		return rc;
 	}
-	return store_value(field, value, record, ret_why);
+	return stoup_csv_value_store(field, value, record, ret_why);
 }
 
 static int parse_signed(const struct stoup_field *field, const char *text, size_t len,
@@ -80,7 +88,7 @@ static int parse_signed(const struct stoup_field *field, const char *text, size_
 		*ret_why = decimal_why(field, rc);
 		return rc;
 	}
-	return store_value(field, (uint64_t)value, record, ret_why);
+	return stoup_csv_value_store(field, (uint64_t)value, record, ret_why);
 }
 
 static int parse_time(const struct stoup_field *field, const struct stoup_timestamp_format *format,
@@ -95,7 +103,7 @@ static int parse_time(const struct stoup_field *field, const struct stoup_timest
 		*ret_why = "is before 1970, which the field's unsigned type does not reach";
 		return -ERANGE;
 	}
-	return store_value(field, (uint64_t)ns, record, ret_why);
+	return stoup_csv_value_store(field, (uint64_t)ns, record, ret_why);
 }
 
 /* strtod takes more than decimals ("inf", "0x1p3"), so the characters are checked first. The
@@ -127,7 +135,7 @@ static int parse_float(const struct stoup_field *field, const char *text, size_t
 		memcpy(&bits, &f32, sizeof f32);
 	else
 		memcpy(&bits, &f64, sizeof f64);
-	return store_value(field, bits, record, ret_why);
+	return stoup_csv_value_store(field, bits, record, ret_why);
 }
 
 static int store_text(const struct stoup_field *field, const char *text, size_t len,
@@ -159,13 +167,8 @@ int stoup_csv_value_parse(const struct stoup_field *field,
 	}
 	while (len && is_blank(text[len - 1]))
 		len--;
-	if (len == 0) {
-		*ret_why = "is empty, and the field has no value for \"undefined\"";
-		if (!(field->flags & STOUP_FIELD_NULL))
-			return -EINVAL;
-		store_bits(field, field->null_bits, record);
-		return 0;
-	}
+	if (len == 0)
+		return stoup_csv_value_null(field, record, ret_why);
 	if (field->flags & STOUP_FIELD_TIME)
 		return parse_time(field, format, text, len, record, ret_why);
 	switch (field->type) {

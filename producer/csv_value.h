@@ -26,6 +26,13 @@ int stoup_csv_value_parse(const struct stoup_field *field,
 	const struct stoup_timestamp_format *format, const char *text, size_t len, uint8_t *record,
 	const char **ret_why);
 
+/* Write the bits of a value: 0, or -ERANGE and a why where they are the field's null value. */
+int stoup_csv_value_store(
+	const struct stoup_field *field, uint64_t bits, uint8_t *record, const char **ret_why);
+
+/* Write the null value: 0, or -EINVAL and a why where the field has none. */
+int stoup_csv_value_null(const struct stoup_field *field, uint8_t *record, const char **ret_why);
+
 /* Write the null value of every field that has one into a record of zeros: what a field without a
  * column holds. */
 void stoup_csv_value_blank(const struct stoup_schema *schema, uint8_t *record);

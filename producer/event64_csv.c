@@ -24,6 +24,7 @@
 #include "producer/csv.h"
 #include "producer/csv_value.h"
 #include "producer/event64_build.h"
+#include "producer/preset.h"
 #include "shm/timestamp.h"
 
 #define NO_COLUMN UINT32_MAX
@@ -58,44 +59,46 @@ enum role {
 struct layout {
 	const char *name;
 	uint32_t tells;
-	/* By role: the names that the column has had. */
-	const char *columns[ROLE_CNT][3];
+	const struct stoup_preset *preset; /* whose columns these are */
+	const char *columns[ROLE_CNT];     /* by role: the field, whose column has had some names */
 };
 
 static const struct layout layouts[FEED_CNT] = {
-	[TARDIS_TRADES] = {"Tardis trades", STOUP_EVENT64_TRADES,
-		{[EXCHANGE] = {"exchange"},
-			[SYMBOL] = {"symbol"},
-			[EXCH_TIME] = {"timestamp"},
-			[LOCAL_TIME] = {"local_timestamp"},
-			[SIDE] = {"side"},
-			[PRICE] = {"price"},
-			[QTY] = {"amount"}}},
-	[TARDIS_BOOK] = {"Tardis incremental_book_L2", STOUP_EVENT64_BOOK,
-		{[EXCHANGE] = {"exchange"},
-			[SYMBOL] = {"symbol"},
-			[EXCH_TIME] = {"timestamp"},
-			[LOCAL_TIME] = {"local_timestamp"},
-			[SNAPSHOT] = {"is_snapshot"},
-			[SIDE] = {"side"},
-			[PRICE] = {"price"},
-			[QTY] = {"amount"}}},
-	[BINANCE_TRADES] = {"Binance trades", STOUP_EVENT64_TRADES,
-		{[EXCH_TIME] = {"time"},
-			[MAKER] = {"is_buyer_maker", "isBuyerMaker"},
-			[PRICE] = {"price"},
-			[QTY] = {"qty"}}},
+	[TARDIS_TRADES] = {"Tardis trades", STOUP_EVENT64_TRADES, &stoup_preset_tardis_trades,
+		{[EXCHANGE] = "exchange",
+			[SYMBOL] = "symbol",
+			[EXCH_TIME] = "timestamp",
+			[LOCAL_TIME] = "local_timestamp",
+			[SIDE] = "side",
+			[PRICE] = "price",
+			[QTY] = "amount"}},
+	[TARDIS_BOOK] = {"Tardis incremental_book_L2", STOUP_EVENT64_BOOK, &stoup_preset_tardis_l2,
+		{[EXCHANGE] = "exchange",
+			[SYMBOL] = "symbol",
+			[EXCH_TIME] = "timestamp",
+			[LOCAL_TIME] = "local_timestamp",
+			[SNAPSHOT] = "is_snapshot",
+			[SIDE] = "side",
+			[PRICE] = "price",
+			[QTY] = "amount"}},
+	[BINANCE_TRADES] = {"Binance trades", STOUP_EVENT64_TRADES, &stoup_preset_binance_trades,
+		{[EXCH_TIME] = "time",
+			[MAKER] = "is_buyer_maker",
+			[PRICE] = "price",
+			[QTY] = "qty"}},
 	[BINANCE_AGG_TRADES] = {"Binance aggTrades", STOUP_EVENT64_TRADES,
-		{[EXCH_TIME] = {"transact_time", "time", "timestamp"},
-			[MAKER] = {"is_buyer_maker", "isBuyerMaker", "was_the_buyer_the_maker"},
-			[PRICE] = {"price"},
-			[QTY] = {"quantity"}}},
+		&stoup_preset_binance_aggtrades,
+		{[EXCH_TIME] = "transact_time",
+			[MAKER] = "is_buyer_maker",
+			[PRICE] = "price",
+			[QTY] = "quantity"}},
 	[BINANCE_BOOK_TICKER] = {"Binance bookTicker", STOUP_EVENT64_BOOK,
-		{[EXCH_TIME] = {"transaction_time"},
-			[PRICE] = {"best_bid_price"},
-			[QTY] = {"best_bid_qty"},
-			[ASK_PRICE] = {"best_ask_price"},
-			[ASK_QTY] = {"best_ask_qty"}}},
+		&stoup_preset_binance_bookticker,
+		{[EXCH_TIME] = "transaction_time",
+			[PRICE] = "best_bid_price",
+			[QTY] = "best_bid_qty",
+			[ASK_PRICE] = "best_ask_price",
+			[ASK_QTY] = "best_ask_qty"}},
 };
 
 /* Levels of a snapshot of one side, until all are there. */
@@ -128,7 +131,7 @@ static int refuse(const struct reader *r, const struct stoup_csv_row *row, enum 
 
 	return stoup_error_set(err, -EBADMSG, "%.120s: line %llu, column %u (%s): \"%.*s\" %s",
 		r->file, (unsigned long long)row->line, r->columns[role] + 1,
-		layouts[r->feed].columns[role][0], len, field->text, why);
+		layouts[r->feed].columns[role], len, field->text, why);
 }
 
 /* ---- which feed ------------------------------------------------------------------------------- */
@@ -138,25 +141,21 @@ static int field_is(const struct stoup_csv_field *field, const char *text)
 	return field->len == strlen(text) && memcmp(field->text, text, field->len) == 0;
 }
 
-static uint32_t column_of(const struct stoup_csv_row *row, const char *const names[3])
+/* The column of a role that a feed has; NO_COLUMN where the header has it not. */
+static uint32_t column_of(const struct stoup_csv_row *row, enum feed feed, int role)
 {
-	for (uint32_t n = 0; n < 3 && names[n]; n++)
-		for (uint32_t i = 0; i < row->field_cnt; i++)
-			if (field_is(&row->fields[i], names[n]))
-				return i;
-	return NO_COLUMN;
+	return stoup_preset_find(
+		row, stoup_preset_names(layouts[feed].preset, layouts[feed].columns[role]), 0);
 }
 
 /* Does the header have all columns of a feed? */
 static int header_has(const struct stoup_csv_row *row, enum feed feed, uint32_t columns[ROLE_CNT])
 {
 	for (int role = 0; role < ROLE_CNT; role++) {
-		const char *const *names = layouts[feed].columns[role];
-
 		columns[role] = NO_COLUMN;
-		if (!names[0])
+		if (!layouts[feed].columns[role])
 			continue;
-		columns[role] = column_of(row, names);
+		columns[role] = column_of(row, feed, role);
 		if (columns[role] == NO_COLUMN)
 			return 0;
 	}
@@ -236,11 +235,11 @@ static const char *nearest(const struct stoup_csv_row *row, enum feed *ret)
 		int missing_cnt = 0;
 
 		for (int role = 0; role < ROLE_CNT; role++) {
-			const char *const *names = layouts[feed].columns[role];
+			const char *name = layouts[feed].columns[role];
 
-			if (!names[0] || column_of(row, names) != NO_COLUMN)
+			if (!name || column_of(row, (enum feed)feed, role) != NO_COLUMN)
 				continue;
-			missing = names[0];
+			missing = name;
 			missing_cnt++;
 		}
 		*ret = (enum feed)feed;

@@ -9,6 +9,8 @@
 #include "producer/importer_binary.h"
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
+#include "producer/preset.h"
+#include "producer/preset_path.h"
 
 #define STOUP_MEANING_CAP 128
 
@@ -161,10 +163,24 @@ static int csv_option(struct stoup_ingest_options *options, const char *name, co
 	return stoup_csv_option(&options->csv, name, value, err);
 }
 
+static int csv_named(const char *format)
+{
+	return stoup_preset_named(format) != NULL;
+}
+
 static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_ingest_options *options, struct stoup_error *err)
 {
-	return stoup_ingest_csv(sink, input, &options->csv, err);
+	struct stoup_csv_options csv = options->csv;
+
+	csv.format = options->format;
+	csv.filter = &options->filter;
+	csv.symbol = options->symbol;
+	if (options->date &&
+		stoup_preset_date_parse(options->date, strlen(options->date), &csv.day) < 0)
+		return stoup_error_set(err, -EINVAL,
+			"--date %.40s: a day from 1970 on, such as 2012-06-21", options->date);
+	return stoup_ingest_csv(sink, input, &csv, err);
 }
 
 static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
@@ -174,7 +190,9 @@ static const struct stoup_importer csv = {
 	.what = "CSV",
 	.suffixes = csv_suffixes,
 	.takes_zip = 1,
+	.has_symbols = 1, /* presets have; the rest refuses --symbols itself */
 	.is = csv_is,
+	.named = csv_named,
 	.option = csv_option,
 	.usage = stoup_csv_usage,
 	.ingest = csv_ingest,

@@ -23,12 +23,14 @@
 #define STOUP_PRODUCER_INGEST_CSV_H
 
 #include <stdint.h>
+#include "producer/filter.h"
 #include "producer/input.h"
 #include "producer/sink.h"
 #include "shm/timestamp.h"
 #include "shm/stoup_types.h"
 
-#define STOUP_CSV_SCALE_DEFAULT 9 /* decimals of a price column: DBN's */
+#define STOUP_CSV_SCALE_DEFAULT      9 /* decimals of a price column: DBN's */
+#define STOUP_CSV_SIZE_SCALE_DEFAULT 8 /* of a preset's sizes: a hundred millionth of a coin */
 
 enum stoup_csv_header {
 	STOUP_CSV_HEADER_AUTO, /* a first row without a number or time in what is read */
@@ -49,6 +51,14 @@ struct stoup_csv_options {
 	enum stoup_csv_header header;
 	char delimiter;
 	uint32_t threads; /* that read one text; 0: one */
+	int delimiter_given, zone_given;
+	/* Of presets (preset.h): */
+	const char *format;                /* --format: a preset's name, "csv", or NULL: find out */
+	const char *exchange;              /* NULL: of the data, the path or the preset */
+	const char *symbol;                /* NULL: of the data or the path */
+	int64_t day;                       /* since 1970; -1: not given */
+	int size_scale;                    /* decimals of sizes; -1: not given (8) */
+	const struct stoup_filter *filter; /* whose symbols to take; NULL: all */
 };
 
 /* Comma, header auto, times auto in UTC, nothing else set. */

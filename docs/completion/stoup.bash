@@ -12,7 +12,7 @@ _stoup_commands='ingest ls verify info compact rm diff cat export definition sta
 _stoup_options() {
 	case $1 in
 	ingest)
-		echo --store --format --codec --level --block --volume --order --sort --replace \
+		echo --exchange --size-scale --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
 			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency \
@@ -20,17 +20,12 @@ _stoup_options() {
 			--frame-time --frame-time-first --help
 		;;
 	ls) echo --json --gaps --help ;;
-<<<<<<< HEAD
 	verify) echo --quiet --repair --dry-run --help ;;
 	info) echo --json --segments --help ;;
 	compact) echo --codec --level --block --volume --overlaps --dry-run --threads --memory --quiet --help ;;
 	rm) echo --from --to --dry-run --yes --quiet --help ;;
 	diff) echo --json --quiet --help ;;
-	cat) echo --from --to --backward --limit --format --no-header --skip-damaged --help ;;
-=======
-	verify) echo --quiet --help ;;
 	cat) echo --from --to --backward --limit --format --where --path --no-header --skip-damaged --help ;;
->>>>>>> doc
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
 			--dbn-version --quiet --help
@@ -53,7 +48,12 @@ _stoup_options() {
 # value that nobody can guess; nothing for an option without a value.
 _stoup_values() {
 	case $1:$2 in
-	ingest:--format) echo auto dbn csv jsonl npy bi5 itch50 frames ;;
+	ingest:--format)
+		echo auto dbn csv jsonl npy bi5 itch50 frames binance-trades binance-aggtrades \
+			binance-klines binance-bookticker tardis-trades tardis-liquidations tardis-l2 \
+			tardis-quotes tardis-book tardis-derivative lobster lobster-book databento-csv truefx \
+			histdata histdata-bars fxcm-bars bars quotes
+		;;
 	ingest:--frame-length) echo u8 u16be u16le u32be u32le u64be u64le ;;
 	ingest:--to) echo event64 ;;
 	ingest:--as) echo document text ;;
@@ -69,12 +69,8 @@ _stoup_values() {
 			symbol-mapping system-v1 system event64 tick bar \
 			itch-mbo itch-trade '<file>'
 		;;
-<<<<<<< HEAD
 	compact:--overlaps) echo refuse merge dedup ;;
-	cat:--format) echo csv jsonl npy npz ;;
-=======
 	cat:--format) echo csv jsonl lines npy npz ;;
->>>>>>> doc
 	export:--format) echo csv jsonl dbn npy npz ;;
 	export:--compress) echo zstd none ;;
 	*:--dbn-version) echo 1 2 3 ;;
@@ -89,6 +85,7 @@ _stoup_values() {
 	bench:--series) echo '<series>' ;;
 	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
 		rm:--from | rm:--to) echo '<any>' ;;
+	ingest:--exchange | ingest:--size-scale) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \

@@ -12,6 +12,7 @@
  */
 #include <errno.h>
 #include "producer/csv_table.h"
+#include "producer/preset.h"
 #include "producer/csv_value.h"
 #include "producer/schema_file.h"
 #include "shm/format.h"
@@ -262,6 +263,16 @@ static int options_read(struct stoup_csv_options *options, char *lines, const ch
 		if (!value)
 			return -ENOENT;
 		*value++ = 0;
+		/* What stoup ingest has of its own. */
+		if (strcmp(line, "format") == 0 && stoup_preset_named(value))
+			options->format = value;
+		else if (strcmp(line, "symbol") == 0)
+			options->symbol = value;
+		else if (strcmp(line, "day") == 0)
+			options->day = atoi(value) % 50000;
+		if (strcmp(line, "x") == 0 || strcmp(line, "format") == 0 ||
+			strcmp(line, "symbol") == 0 || strcmp(line, "day") == 0)
+			continue;
 		/* No files of this machine. */
 		if (strcmp(line, "schema") == 0 && strpbrk(value, "/@"))
 			value = (char *)(uintptr_t)path;

@@ -141,6 +141,21 @@ seed("csv", "schema-file", b"\x0bschema=@\ncolumns=ts,bid,ask,size\nheader=no\nd
      b"20240102 030405;1.25;1.26;3\n20240102 030406;1.25;;\n")
 seed("csv", "rows", b"\x06,a,\"b\"\"\n\",c\r\n\n1,,3\n")
 seed("csv", "pattern", b"\x01columns=ts:time,v:i64\ntime-format=%d/%m/%Y %H:%M\nscale=2\n\n31/12/2020 17:00,9\n")
+# Presets: the file is called "fuzz".
+seed("csv", "binance", b"\x05format=binance-trades\nsymbol=B\n\n"
+     b"1,2.5,0.25,0.625,1704067200000,True,False\n2,-2,1e-8,1,1735689600000001,0,1\n")
+seed("csv", "klines", b"\x05symbol=B\n\n"
+     b"1502942400000,4261.48,4261.48,4261.48,4261.48,1.775183,1502942459999,7564.9,3,0.075183,320.3,7958\n")
+seed("csv", "tardis", b"\x09x=y\n\nexchange,symbol,timestamp,local_timestamp,is_snapshot,side,price,amount\n"
+     b"d,A,1585699200245000,1585699200355684,true,ask,6421.5,18640\n"
+     b"d,B/%,1585699200245000,1585699200355684,false,bid,6421.5,0\n")
+seed("csv", "book", b"\x09format=tardis-book\n\nexchange,symbol,timestamp,local_timestamp,asks[0].price,"
+     b"asks[0].amount,bids[0].price,bids[0].amount\nd,A,1585699200245000,1585699200355684,1.5,2,,\n")
+seed("csv", "lobster", b"\x05format=lobster\nsymbol=A\nday=15512\n\n34200.004241176,1,16,18,5853300,1\n")
+seed("csv", "lobster-book", b"\x05format=lobster-book\nsymbol=A\nday=15512\n\n"
+     b"34200.5,5859400,200,5853300,18,9999999999,0,-9999999999,0\n")
+seed("csv", "databento", b"\x05x=y\n\nts_event,rtype,publisher_id,instrument_id,open,high,low,close,volume,symbol\n"
+     b"1609160400000000000,33,1,5482,1,9223372036854775807,3,4,353,ES\n")
 
 # ---- catalogs ----------------------------------------------------------------------------------------
 
