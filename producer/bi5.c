@@ -138,6 +138,9 @@ static int what_complete(struct reader *r, int *ret_point, struct stoup_error *e
 	if (o->date && stoup_date_parse(o->date, &p->year, &p->month, &p->day) < 0)
 		return stoup_error_set(err, -EINVAL,
 			"--date %.40s: a date that exists, as 2020-01-15 or 20200115", o->date);
+	if (o->symbol && !symbol_valid(o->symbol, strlen(o->symbol)))
+		return stoup_error_set(err, -EINVAL,
+			"--symbol %.40s: 1 to 31 letters, digits and . _ -, as EURUSD", o->symbol);
 	if (o->symbol)
 		snprintf(p->symbol, sizeof(p->symbol), "%s", o->symbol);
 	if (o->hour >= 0)

@@ -61,6 +61,11 @@ void stoup_block_cache_destroy(struct stoup_block_cache *cache)
 	free(cache);
 }
 
+void stoup_block_cache_budget(struct stoup_block_cache *cache, uint64_t memory_len)
+{
+	cache->memory_len = memory_len;
+}
+
 static struct entry *find(struct stoup_block_cache *cache, const struct stoup_store_volume *volume,
 	uint32_t block_idx)
 {

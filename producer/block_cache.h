@@ -24,6 +24,9 @@ struct stoup_block_cache;
 int stoup_block_cache_create(uint64_t memory_len, struct stoup_block_cache **ret);
 void stoup_block_cache_destroy(struct stoup_block_cache *cache);
 
+/* Another budget, from the next block on. */
+void stoup_block_cache_budget(struct stoup_block_cache *cache, uint64_t memory_len);
+
 /* The decoded block, pinned until stoup_block_cache_put. 0, -ENOMEM, or the code of `fault`. */
 int stoup_block_cache_get(struct stoup_block_cache *cache, const struct stoup_store_volume *volume,
 	uint32_t block_idx, const uint8_t **ret_raw, struct stoup_vol_fault *fault);

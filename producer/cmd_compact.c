@@ -38,7 +38,8 @@ static const char usage_text[] =
 	"                    every byte in two volumes keeps one (equal records of one volume stay)\n"
 	"  --dry-run         only say what would be done\n"
 	"  --threads N       encoders (default: one per core)\n"
-	"  --memory SIZE     for decoded blocks, 1M to 64G (default 64M)\n"
+	"  --memory SIZE     for decoded blocks, 1M to 64G (default 64M and one block of each volume in which\n"
+	"                    series share blocks, at most 1G; with less these are decoded more than once)\n"
 	"  --quiet           no summary, no progress\n";
 
 enum overlaps {

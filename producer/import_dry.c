@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include "producer/import_state.h"
 #include "shm/format.h"
+#include "shm/stoup_doc.h"
 
 #define SAMPLE_CNT       3u
 #define SAMPLE_BYTES     160u /* of a message */
@@ -21,8 +22,8 @@
 /* A kept message: its key and length, and as many bytes as are shown. */
 struct sample_message {
 	int64_t key;
-	uint32_t len, zero;
-	uint8_t bytes[SAMPLE_BYTES];
+	uint32_t len, shown_len;
+	uint8_t bytes[SAMPLE_BYTES]; /* its first ones; of a document those of its JSON */
 };
 
 /* ---- begin ------------------------------------------------------------------------------------- */
@@ -64,6 +65,20 @@ void stoup_import_dry_put(struct stoup_import *import, uint32_t series_idx, cons
 		memcpy(sample, record, len);
 }
 
+/* The JSON of a document, as much as is shown, into `dst`: its length; 0 for what is none. */
+static uint32_t document_show(const struct stoup_import *import, uint32_t series_idx,
+	const void *bytes, uint32_t len, uint8_t *dst)
+{
+	const struct stoup_import_series *series = &import->series[series_idx];
+	struct stoup_doc doc;
+	int64_t json_len = 0;
+
+	if (strcmp(import->schemas[series->schema_idx].schema.name, "bipf") == 0 &&
+		stoup_doc_open(bytes, len, &doc) == 0)
+		json_len = stoup_doc_json(&doc, (char *)dst, SAMPLE_BYTES);
+	return json_len > 0 ? (uint32_t)json_len : 0;
+}
+
 void stoup_import_dry_message(struct stoup_import *import, uint32_t series_idx, int64_t key,
 	const void *bytes, uint32_t len)
 {
@@ -74,8 +89,11 @@ void stoup_import_dry_message(struct stoup_import *import, uint32_t series_idx, 
 		return;
 	sample->key = key;
 	sample->len = len;
-	if (len > 0)
-		memcpy(sample->bytes, bytes, len < SAMPLE_BYTES ? len : SAMPLE_BYTES);
+	sample->shown_len = document_show(import, series_idx, bytes, len, sample->bytes);
+	if (sample->shown_len > 0 || len == 0)
+		return;
+	sample->shown_len = len;
+	memcpy(sample->bytes, bytes, len < SAMPLE_BYTES ? len : SAMPLE_BYTES);
 }
 
 /* ---- what was understood ------------------------------------------------------------------------ */
@@ -103,7 +121,7 @@ static void record_print(const struct stoup_schema *schema, const uint8_t *recor
 
 static void message_print(const struct sample_message *sample)
 {
-	uint32_t len = sample->len < SAMPLE_BYTES ? sample->len : SAMPLE_BYTES;
+	uint32_t len = sample->shown_len < SAMPLE_BYTES ? sample->shown_len : SAMPLE_BYTES;
 	char time[STOUP_FORMAT_CAP];
 
 	stoup_format_time(sample->key, time);
@@ -111,7 +129,7 @@ static void message_print(const struct sample_message *sample)
 	for (uint32_t i = 0; i < len; i++)
 		putchar(sample->bytes[i] >= 0x20 && sample->bytes[i] < 0x7f ? sample->bytes[i]
 									    : '.');
-	printf("%s\n", len < sample->len ? "..." : "");
+	printf("%s\n", len < sample->shown_len ? "..." : "");
 }
 
 static void series_print(

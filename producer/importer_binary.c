@@ -148,10 +148,7 @@ static int bi5_option(struct stoup_ingest_options *options, const char *name, co
 {
 	if (strcmp(name, "symbol") == 0) {
 		options->symbol = value;
-		if (*value && strlen(value) < sizeof(((struct stoup_bi5_path *)0)->symbol))
-			return 0;
-		return stoup_error_set(
-			err, -EINVAL, "--symbol %.40s: a name of 1 to 31 bytes, as EURUSD", value);
+		return 0;
 	}
 	/* Given ones are kept as one more: 0 is not given. */
 	if (strcmp(name, "hour") == 0) {

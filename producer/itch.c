@@ -17,8 +17,8 @@
 #define MARKET    "MARKET"
 #define DAY_NS    UINT64_C(86400000000000)
 
-/* A few messages in a row might be chance, so many are not. */
-#define PROBE_ENOUGH 3u
+/* A few messages in a row without lengths might be chance, so many are not. */
+#define BARE_ENOUGH 6u
 
 struct shape {
 	uint8_t len;      /* bytes of the message; 0: unknown */
@@ -60,7 +60,7 @@ uint32_t stoup_itch_len(uint8_t type)
 
 /* ---- what is it? ------------------------------------------------------------------------------- */
 
-/* Consistent messages from the front; all of them as far as the bytes go, or 0. */
+/* Consistent messages from the front. */
 static uint32_t probe(const uint8_t *bytes, size_t len, enum stoup_itch_framing framing)
 {
 	uint32_t frame_len = framing == STOUP_ITCH_BARE ? 0 : framing == STOUP_ITCH_SOUP ? 3 : 2;
@@ -75,19 +75,17 @@ static uint32_t probe(const uint8_t *bytes, size_t len, enum stoup_itch_framing 
 		                         ? (uint32_t)(bytes[i + 1] << 8 | bytes[i])
 		                         : stoup_be16(bytes + i);
 
-		if (framing == STOUP_ITCH_FRAMED && claim == 0 && cnt > 0)
-			return cnt; /* end of session */
 		if (framing == STOUP_ITCH_SOUP) {
 			if (bytes[i + 2] != 'S' || claim == 0)
-				return 0;
+				return cnt;
 			claim--;
 		}
 		if (want == 0 || claim != want)
-			return 0;
+			return cnt;
 		if (i + frame_len + STOUP_ITCH_HEAD_LEN > len)
 			return cnt;
 		if (stoup_be48(message + 5) < ts || stoup_be48(message + 5) > DAY_NS + DAY_NS / 24)
-			return 0;
+			return cnt;
 		ts = stoup_be48(message + 5);
 		i += frame_len + want;
 	}
@@ -96,14 +94,19 @@ static uint32_t probe(const uint8_t *bytes, size_t len, enum stoup_itch_framing 
 
 enum stoup_itch_framing stoup_itch_probe(const uint8_t *bytes, size_t len, uint32_t *ret_cnt)
 {
-	for (enum stoup_itch_framing i = STOUP_ITCH_FRAMED; i <= STOUP_ITCH_SOUP; i++) {
-		*ret_cnt = probe(bytes, len, i);
-		/* Without lengths only types are looked at: more of them, then. */
-		if (*ret_cnt >= (i == STOUP_ITCH_BARE ? 2 * PROBE_ENOUGH : 1))
-			return i;
-	}
+	enum stoup_itch_framing best = STOUP_ITCH_NONE;
+
 	*ret_cnt = 0;
-	return STOUP_ITCH_NONE;
+	for (enum stoup_itch_framing i = STOUP_ITCH_FRAMED; i <= STOUP_ITCH_SOUP; i++) {
+		uint32_t cnt = probe(bytes, len, i);
+
+		/* Without lengths only types are looked at: more of them, then. */
+		if (cnt <= *ret_cnt || (i == STOUP_ITCH_BARE && cnt < BARE_ENOUGH))
+			continue;
+		*ret_cnt = cnt;
+		best = i;
+	}
+	return best;
 }
 
 /* ---- life -------------------------------------------------------------------------------------- */

@@ -43,7 +43,8 @@ enum stoup_itch_framing {
 	STOUP_ITCH_SOUP,   /* SoupBinTCP packets: refused */
 };
 
-/* What do the first bytes of a stream look like? `*ret_cnt`: consistent messages seen. */
+/* What do the first bytes of a stream look like? `*ret_cnt`: consistent messages from the
+ * front, before the first that is not, or the end of the bytes. */
 enum stoup_itch_framing stoup_itch_probe(const uint8_t *bytes, size_t len, uint32_t *ret_cnt);
 
 struct stoup_itch_setup {

@@ -9,6 +9,7 @@
 #include "producer/import_state.h"
 #include "producer/rewrite_private.h"
 #include "producer/stop.h"
+#include "producer/store_private.h"
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -65,8 +66,6 @@ int stoup_rewrite_begin(const struct stoup_rewrite_options *options, struct stou
 	rewrite->options = *options;
 	if (rewrite->options.volume_len == 0)
 		rewrite->options.volume_len = STOUP_IMPORT_VOLUME_LEN;
-	if (rewrite->options.memory_len == 0)
-		rewrite->options.memory_len = STOUP_REWRITE_MEMORY_LEN;
 	rc = store_open(rewrite, err);
 	if (rc == 0 && stoup_store_holds_nothing(rewrite->store, err))
 		rc = -ENOENT;
@@ -77,7 +76,7 @@ int stoup_rewrite_begin(const struct stoup_rewrite_options *options, struct stou
 	rewrite->chosen = calloc(rewrite->store->volume_cnt + 1u, 1);
 	rewrite->chosen_overlaps = calloc(rewrite->store->overlap_cnt + 1u, 1);
 	rc = rewrite->chosen && rewrite->chosen_overlaps
-	             ? stoup_block_cache_create(rewrite->options.memory_len, &rewrite->cache)
+	             ? stoup_block_cache_create(STOUP_REWRITE_MEMORY_LEN, &rewrite->cache)
 	             : -ENOMEM;
 	if (rc < 0) {
 		stoup_error_set(err, rc, "no memory to rewrite volumes");
@@ -108,6 +107,7 @@ void stoup_rewrite_end(struct stoup_rewrite *rewrite)
 	free(rewrite->chosen);
 	free(rewrite->chosen_overlaps);
 	free(rewrite->superseded);
+	free(rewrite->sources);
 	free(rewrite->series);
 	free(rewrite->schemas);
 	free(rewrite->volumes);
@@ -293,6 +293,32 @@ static void form_choose(struct stoup_rewrite *rewrite)
 	                                                  : encoding_of(codec, transform);
 }
 
+/* The walk by series comes to a block that several series share once for each of them, in every volume: one such block of
+ * each volume should stay decoded meanwhile, or each would be decoded again and again. */
+static void memory_choose(struct stoup_rewrite *rewrite)
+{
+	uint64_t len = STOUP_REWRITE_MEMORY_LEN;
+	uint32_t i, s;
+
+	for (i = 0; i < rewrite->store->volume_cnt + rewrite->store->overlap_cnt; i++) {
+		const struct stoup_store_volume *volume = chosen_volume(rewrite, i);
+		uint32_t longest = 0;
+
+		for (s = 0; volume && s < volume->index->segment_cnt; s++) {
+			const struct stoup_vol_segment *segment = &volume->index->segments[s];
+			uint32_t raw_len = volume->index->blocks[segment->block_idx].raw_len;
+
+			if (segment->raw_len < raw_len && raw_len > longest)
+				longest = raw_len;
+		}
+		len += longest;
+	}
+	if (len > STOUP_REWRITE_MEMORY_LEN_MAX)
+		len = STOUP_REWRITE_MEMORY_LEN_MAX;
+	stoup_block_cache_budget(
+		rewrite->cache, rewrite->options.memory_len ? rewrite->options.memory_len : len);
+}
+
 /* Decoded bytes of a full block of a schema, as its volumes have them: the longest block that another of the same
  * schema follows in its volume. 0: there is none. */
 static uint32_t full_block_len(const struct stoup_rewrite *rewrite, uint64_t hash)
@@ -414,6 +440,7 @@ int stoup_rewrite_draw_in(struct stoup_rewrite *rewrite, struct stoup_error *err
 		return -ENOTSUP;
 
 	if (rc == 0) {
+		memory_choose(rewrite);
 		form_choose(rewrite);
 		rc = series_build(rewrite);
 	}
@@ -459,6 +486,48 @@ int stoup_rewrite_is_stored_so(
 	return block->codec == encoding->codec && block->transform == encoding->transform;
 }
 
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* Are all volumes of this one's batch chosen, so that all records of its files go into the new batch? */
+static int batch_is_chosen(
+	const struct stoup_rewrite *rewrite, const struct stoup_vol_header *header)
+{
+	uint32_t cnt = 0, i;
+
+	for (i = 0; i < rewrite->store->volume_cnt + rewrite->store->overlap_cnt; i++) {
+		const struct stoup_store_volume *volume = chosen_volume(rewrite, i);
+
+		cnt += volume && stoup_store_same_batch(&volume->index->header, header);
+	}
+	return cnt == header->batch_cnt;
+}
+
+/* What the old volumes say of the files that they were made of holds for the new ones where no record goes. Every volume
+ * of a batch says the same: the first one is asked. */
+static int sources_collect(struct stoup_rewrite *rewrite)
+{
+	uint32_t i;
+
+	for (i = 0; i < rewrite->store->volume_cnt + rewrite->store->overlap_cnt; i++) {
+		const struct stoup_store_volume *volume = chosen_volume(rewrite, i);
+		const struct stoup_vol_index *index = volume ? volume->index : NULL;
+		struct stoup_vol_source *grown;
+
+		if (!index || index->source_cnt == 0 || index->header.batch_idx > 0 ||
+			!batch_is_chosen(rewrite, &index->header))
+			continue;
+		grown = realloc(rewrite->sources,
+			(rewrite->source_cnt + index->source_cnt) * sizeof(*grown));
+		if (!grown)
+			return -ENOMEM;
+		rewrite->sources = grown;
+		memcpy(grown + rewrite->source_cnt, index->sources,
+			index->source_cnt * sizeof(*grown));
+		rewrite->source_cnt += index->source_cnt;
+	}
+	return 0;
+}
+
 /* ---- running --------------------------------------------------------------------------------- */
 
 static int publish(struct stoup_rewrite *rewrite, struct stoup_error *err)
@@ -483,6 +552,8 @@ int stoup_rewrite_run(struct stoup_rewrite *rewrite, const struct stoup_rewrite_
 	int rc = stoup_rewrite_out_init(rewrite, err);
 
 	stoup_stop_catch();
+	if (rc == 0 && !filter && !rewrite->options.dedup && sources_collect(rewrite) < 0)
+		rc = stoup_error_set(err, -ENOMEM, "no memory for the list of files");
 	rewrite->filter = filter;
 	stoup_progress_begin(&rewrite->progress, rewrite->options.label, rewrite->raw_total,
 		rewrite->options.quiet);

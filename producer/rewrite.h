@@ -19,7 +19,7 @@
  *
  * Concurrency: one thread (the encoders are inside); it holds the store's writer lock. Readers and daemons go on:
  * old volumes stay readable through their descriptors.
- * Limits: memory_len bytes of decoded blocks, two blocks per encoder, the indexes; one descriptor per new volume.
+ * Limits: memory_len bytes of decoded blocks (by itself 64 MiB and one shared block of each volume, at most 1 GiB), two blocks per encoder, the indexes; one descriptor per new volume.
  */
 #ifndef STOUP_PRODUCER_REWRITE_H
 #define STOUP_PRODUCER_REWRITE_H
@@ -31,6 +31,8 @@
 #include "producer/sums.h"
 
 #define STOUP_REWRITE_MEMORY_LEN (64ull << 20)
+#define STOUP_REWRITE_MEMORY_LEN_MAX                                                               \
+	(1ull << 30) /* where many volumes share their blocks among series */
 
 struct stoup_rewrite_options {
 	const char *store_path;
@@ -40,7 +42,7 @@ struct stoup_rewrite_options {
 	int recode;                     /* encode every block, also one that is stored so already */
 	uint32_t block_len;             /* decoded bytes of a block; 0: as the store has them */
 	uint64_t volume_len;            /* decoded bytes of a volume; 0: 4 GiB */
-	uint64_t memory_len;            /* of decoded blocks; 0: STOUP_REWRITE_MEMORY_LEN */
+	uint64_t memory_len;            /* of decoded blocks; 0: by itself, see above */
 	uint32_t threads;               /* encoders; 0: one per core */
 	int dedup;        /* of records that are equal in two overlapping volumes, keep one */
 	int allow_faults; /* damaged volumes are no reason to refuse: repair */

@@ -139,7 +139,9 @@ static int volume_open(struct stoup_rewrite *rewrite, struct stoup_error *err)
 	out->volume_raw_len = 0;
 	for (i = 0; i < rewrite->superseded_cnt && rc == 0; i++)
 		rc = stoup_vol_add_superseded(file->writer, rewrite->superseded[i]);
-	return rc < 0 ? stoup_error_set(err, rc, "%.120s: listing what is superseded failed: %s",
+	for (i = 0; i < rewrite->source_cnt && rc == 0; i++)
+		rc = stoup_vol_add_source(file->writer, &rewrite->sources[i]);
+	return rc < 0 ? stoup_error_set(err, rc, "%.120s: listing what it replaces failed: %s",
 				rewrite->lock.path, strerror(-rc))
 	              : 0;
 }

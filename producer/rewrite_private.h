@@ -62,6 +62,8 @@ struct stoup_rewrite {
 	struct stoup_block_cache *cache;
 	struct stoup_progress progress;
 	const struct stoup_rewrite_filter *filter;
+	struct stoup_vol_source *sources; /* files that the new volumes hold whole */
+	size_t source_cnt;
 	struct stoup_rewrite_out out;
 	struct stoup_rewrite_volume *volumes;
 	uint32_t volume_cnt;

@@ -417,3 +417,14 @@ for i, question in enumerate(('e = "trade" and (T >= 1.5e12 or not m = true)', "
                               "[1] = 0.1 and [4] != '0.1'", "((a = 05")):
     seed("doc", f"filter-{i}", b"\3" + bytes([len(question)]) + question.encode() + DOCUMENTS[("trade", "book", "numbers", "numbers",
                                                                                              "long")[i]])
+
+# ---- JSON lines ---------------------------------------------------------------------------------------
+TIME = "1723161255030314667"
+for i, (options, path, content) in enumerate((
+        (0, 0, f'{TIME} {{"a":1}}\n\r\n  {TIME}\t[1]\r\n2024-08-08 23:54:15 null'), (1, 0, f'{TIME} "x"\n{TIME} {{"a" 1}}\n'),
+        (2, 0, f'{TIME} {{}}\n{TIME} {{"a":'), (0, 1, '{"T":1723161255030}\n{"T":"2024-08-08T23:54:15Z"}\n{"T":1.5e9}\n'),
+        (4, 2, '{"s":"a/b","d":{"T":1723161255}}\n{"d":{"T":1723161256}}\n'), (12, 0, f'{TIME} {{"s":"abc"}}\n{TIME} {{}}\n'),
+        (0, 3, "[1723161255]\n[]\n"), (1, 4, "1723161255\n"))):
+    seed("jsonl", f"{i}", bytes([options, path]) + content.encode())
+seed("jsonl", "mark", b"\0\0\xef\xbb\xbf" + TIME.encode() + b" {}\n")
+seed("jsonl", "wide", b"\0\0" + (TIME + " {}\n").encode("utf-16"))

@@ -100,6 +100,21 @@ def test_same_bytes():
         t.equal(series(store), {"DUKASCOPY/EURUSD/bi5": cnt}, name)
 
 
+def test_directory():
+    """A day in one call: hours in their order, one of them empty."""
+    base = os.path.join(WORK, "day", "EURUSD", "2020", "00", "15")
+    os.makedirs(base)
+    for hour in range(24):
+        with open(os.path.join(base, f"{hour:02d}h_ticks.bi5"), "wb") as out:
+            out.write(alone(rows_of(TICKS[:hour])) if hour else b"")
+    store = os.path.join(WORK, "day-store")
+    done = t.run([t.STOUP, "ingest", "--store", store, "--quiet", os.path.join(WORK, "day")])
+    t.true("00h_ticks.bi5: an hour without ticks" in done.stderr, done.stderr)
+    t.equal(series(store), {"DUKASCOPY/EURUSD/bi5": sum(range(24))}, "rows of a day")
+    hours = [line[11:13] for line in text(store, "DUKASCOPY/EURUSD/bi5")[1:]]
+    t.equal(hours, [f"{h:02d}" for h in range(24) for _ in range(h)], "hours in their order")
+
+
 def test_dirty():
     rows, good = rows_of(TICKS), alone(rows_of(TICKS))
     flipped = bytearray(good)
@@ -136,6 +151,9 @@ def test_dirty():
         (good, "EURUSD/2020/00/15/ticks.bi5", [], "the path does not say the hour", None),
         (good, "BTCUSD/2020/00/15/10h_ticks.bi5", [],
          "the decimals of the prices of BTCUSD are not known: say them (--point 5", None),
+        (good, None, ["--symbol", "EUR/USD"], "--symbol EUR/USD: 1 to 31 letters, digits", None),
+        (good, None, ["--symbol", ""], "--symbol : 1 to 31 letters", None),
+        (good, None, ["--symbol", "E" * 32], ": 1 to 31 letters", None),
         (good, None, ["--point", "10"], "--point 10: decimals of a price, 0 to 9", None),
         (good, None, ["--date", "2020-02-30"], "--date 2020-02-30: a date that exists", None),
     ]
@@ -203,6 +221,8 @@ test_values()
 print("ok: values of bi5")
 test_same_bytes()
 print("ok: hours with the same bytes")
+test_directory()
+print("ok: a directory of hours")
 test_dirty()
 print("ok: dirty files of bi5")
 test_frames()

@@ -71,6 +71,20 @@ t.equal(sorted(v["ingest_seq"] for v in c.info(apart)["volumes"]), [1, 3, 5], "t
 c.must_be_same(reference, apart, "by pattern")
 t.true("matches" in c.stoup("compact", apart, "*/ZZZ/*", expect=1).stderr, "no such series")
 
+# Files that the store has are known as before; not once a record of theirs was removed.
+known = os.path.join(t.temp_dir(), "store")
+files = []
+for day, options in ((0, []), (1, ["--volume", "64K"])):
+    files.append(os.path.join(os.path.dirname(known), f"{day}.dbn"))
+    t.dbn_file(files[-1], c.SYMBOLS, (t.mbo(*row) for row in c.rows_of(day)))
+    t.run([t.STOUP, "ingest", "--quiet", "--store", known, *options, files[-1]])
+c.stoup("compact", "--quiet", "--volume", "128K", "--block", "64K", "--codec", "small", known)
+t.true(len(c.volumes_of(known)) > 1, "a batch of several")
+for path in files:
+    t.true("has it already" in t.run([t.STOUP, "ingest", "--store", known, path]).stderr, "known after compact")
+c.stoup("rm", "--quiet", "--to", str(t.T0 + 10**6), known, AAA)
+t.true("overlaps" in t.run([t.STOUP, "ingest", "--store", known, files[0]], expect=1).stderr, "not known after rm")
+
 # ---- equal keys at the borders of volumes keep their order, whatever is merged ----------------------------------
 ties = c.new_store()
 K = t.T0 + 10**9

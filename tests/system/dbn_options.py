@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """DBN at the command line: fragments, several files in one pipe, filters, huge tables of symbols in little memory."""
 import os
-import struct
 import subprocess
+import sys
 
 import lib_dbn as d
 import lib_stoup as t
@@ -20,22 +20,25 @@ def write(name, data):
 
 
 def ingest(*args, expect=0, stdin=None):
-    """The store's series with their counts, what was told, and the most memory that the program had (KiB)."""
+    """The store's series with their counts, what was told, and the most memory that the program had (KiB; a fork of
+    this process would count as the program's, so a small one stands between)."""
     global count
     count += 1
     store = os.path.join(WORK, f"store{count}")
-    process = subprocess.Popen([t.STOUP, "ingest", "--store", store, *args], stdin=stdin, stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE)
-    out, err = process.stdout.read(), process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    t.equal(process.returncode, expect, f"ingest {args}: {err.decode()}")
+    between = ("import os, resource, subprocess, sys\n"
+               "done = subprocess.run(sys.argv[1:])\n"
+               "sys.stderr.write(f'\\n{resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss}')\n"
+               "os._exit(done.returncode)")
+    done = subprocess.run([sys.executable, "-c", between, t.STOUP, "ingest", "--store", store, *args], stdin=stdin,
+                          capture_output=True, text=True)
+    err, _, peak = done.stderr.rpartition("\n")
+    t.equal(done.returncode, expect, f"ingest {args}: {err}")
     found = {}
     if expect == 0:
         for line in t.run([t.STOUP, "ls", store]).stdout.splitlines()[1:]:
             if "/" in line.split()[0]:
                 found[line.split()[0]] = int(line.split()[2])
-    return found, err.decode() + out.decode(), usage.ru_maxrss
+    return found, err + done.stdout, int(peak)
 
 
 # A fragment: named by --dataset, its symbols by its mapping records; --dbn-version must fit.

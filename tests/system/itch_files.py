@@ -295,6 +295,12 @@ def test_dirty():
         t.true((error or note) in told, f"{options} {data[:60]!r}...: told {told!r}, expected {error or note!r}")
         t.true(note != "" or told == "", f"nothing is to be told: {told!r}")
         t.true("01302019.NASDAQ_ITCH50" in told or not (error or note) or "--date" in told, f"the file is named: {told!r}")
+    bare = b"".join([d] + [i.system(10 + n, "Q") for n in range(20)])
+    for data, error in ((bare + unknown, "the message at offset 279 is of type 0x7e, which ITCH 5.0 does not have"),
+                        (bare[:-1], "the message at offset 267 is cut short: 1 of its 12 bytes are missing"),
+                        (bare + i.system(9, "Q"), "(type S): 9 ns since midnight is before 29")):
+        told = ingest(data, expect=1)
+        t.true(error in told, f"without lengths: told {told!r}, expected {error!r}")
     told = ingest(good, "--format", "itch50", name="day.bin", expect=1)
     t.true("this name no date as 01302019.NASDAQ_ITCH50: say it (--date 2019-01-30)" in told, told)
 

@@ -125,3 +125,11 @@ refused(ONE, "FILE: --symbols chooses JSON lines by what is at --series-path PAT
 refused(ONE, '--time: path "a..b": a name is missing at ".b"', "--time", "a..b")
 _, said, _ = ingest(ONE, "--as", "bson", expect=2)
 t.equal(said, "stoup ingest: --as bson: document or text; see `stoup help ingest`\n", "--as")
+
+# ---- a dry run shows documents as the JSON that they are made of --------------------------------------------------
+for options, shown in (((), '{"a":[1.5,true]}'), (("--as", "text"), '{"a" : [1.50, true]}')):
+    path = os.path.join(work, "in.jsonl")
+    with open(path, "w", encoding="ascii") as out:
+        out.write(f'{A} {{"a" : [1.50, true]}}\n')
+    said = t.run([t.STOUP, "ingest", "--dry-run", "--store", os.path.join(work, "none"), "--series", NAME, *options, path]).stdout
+    t.true(f" bytes  {shown}\n" in said, said)

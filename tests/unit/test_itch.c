@@ -245,7 +245,10 @@ START_TEST(first_bytes_tell_how_messages_are_framed)
 	ck_assert_int_eq(stoup_itch_probe(bytes, 140, &cnt), STOUP_ITCH_FRAMED);
 	ck_assert_uint_eq(cnt, 10);
 	ck_assert_int_eq(stoup_itch_probe(bytes, 20, &cnt), STOUP_ITCH_FRAMED);
-	bytes[14] = 1;
+	bytes[28] = 1;
+	ck_assert_int_eq(stoup_itch_probe(bytes, 140, &cnt), STOUP_ITCH_FRAMED);
+	ck_assert_uint_eq(cnt, 2);
+	bytes[0] = 1;
 	ck_assert_int_eq(stoup_itch_probe(bytes, 140, &cnt), STOUP_ITCH_NONE);
 	for (unsigned i = 0; i < 10; i++)
 		memcpy(bytes + i * 12, event + 2, 12);

@@ -429,6 +429,8 @@ static void check_client(stoup::client &st, const char *pool)
 
 	CHECK(all.size() == 3 && all[0].name() == "FX/BARS" && all[2].name() == mbo_name);
 	CHECK(st.try_series_cnt().value() == 3);
+	CHECK_ERROR(ENOENT, ({"XTST.TEST/AAA has no definitions"}), st.definition_at("XTST.TEST/AAA"));
+	CHECK_ERROR(EINVAL, ({"no time of a definition"}), st.definition_at("XTST.TEST/AAA", stoup::time()));
 	CHECK_ERROR(ENOENT, ({"no series of that number"}), st.try_series_at(3).value());
 	CHECK(!st.refresh());
 	st.health();
