@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nth_arrays.c - the first, second, third ... call for memory fails: of Arrow columns, of an array that is
- * ingested, of files that become events. Each time a clean error, and nothing left behind.
+ * ingested, of JSON lines, of files that become events. Each time a clean error, and nothing left behind.
  */
 #include <sys/stat.h>
 #include "consumer/stoup_arrow.h"
 #include "producer/event64_build.h"
+#include "producer/filter.h"
+#include "producer/ingest_jsonl.h"
 #include "producer/ingest_npy.h"
+#include "shm/stoup_doc.h"
 #include "tests/fault/countdown.h"
 #include "tests/unit/import_fixture.h"
 
@@ -166,6 +169,31 @@ static int feed(void)
 	return with_import(feed_ingest);
 }
 
+/* Paths and a filter as a tool makes them, and lines whose room grows. */
+static int jsonl_ingest(struct stoup_import *import, struct stoup_input *input)
+{
+	struct stoup_csv_options csv;
+	struct stoup_filter filter = {0};
+	struct stoup_jsonl_options options = {
+		.series = "A", .series_path = "s", .csv = &csv, .filter = &filter};
+	struct stoup_sink sink = stoup_import_sink(import);
+	struct stoup_doc_filter *question = NULL;
+	int rc = stoup_doc_filter_create("a = 'b' and (c > 1 or not d exists)", &question, &err);
+
+	stoup_doc_filter_destroy(question);
+	if (rc < 0)
+		return rc;
+	sink.note = no_note;
+	stoup_csv_options_init(&csv);
+	csv.time = "t";
+	return stoup_ingest_jsonl(&sink, input, &options, &err);
+}
+
+static int jsonl(void)
+{
+	return with_import(jsonl_ingest);
+}
+
 /* ---- tests ------------------------------------------------------------------------------------- */
 
 START_TEST(columns_are_whole_or_not_made)
@@ -188,6 +216,24 @@ START_TEST(an_array_is_ingested_or_refused)
 		memcpy(file + 10 + len + 9 * (size_t)i, "\1\0\0\0\0\0\0\0\1", 9);
 	write_file(file, 10 + len + 27);
 	check("array", npy);
+}
+END_TEST
+
+START_TEST(json_lines_are_ingested_or_refused)
+{
+	static char text[200000];
+	size_t len = 0;
+
+	for (int i = 0; i < 20; i++) {
+		len += (size_t)sprintf(
+			text + len, "{\"t\":%d,\"s\":\"%c\",\"x\":\"", 1700000000 + i, "XY"[i % 2]);
+		memset(text + len, 'x', 200u << i / 3);
+		len += 200u << i / 3;
+		len += (size_t)sprintf(text + len, "\"}\n");
+		ck_assert_uint_lt(len, sizeof(text) - (60u << 10));
+	}
+	write_file(text, len);
+	check("JSON lines", jsonl);
 }
 END_TEST
 
@@ -235,6 +281,7 @@ int main(void)
 	tcase_add_test(tc, columns_are_whole_or_not_made);
 	tcase_add_loop_test(tc, a_feed_is_ingested_or_refused, 0, 2);
 	tcase_add_test(tc, an_array_is_ingested_or_refused);
+	tcase_add_test(tc, json_lines_are_ingested_or_refused);
 	tcase_add_test(tc, events_are_made_or_not);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
