@@ -163,8 +163,8 @@ static int shape_error(const struct stoup_csv_options *options, const struct sto
 	const struct stoup_csv_row *row, struct stoup_error *err)
 {
 	char list[LIST_CAP];
-	const char *why = "";
-	uint32_t column;
+	const char *why = "", *names;
+	uint32_t place, level;
 
 	stoup_preset_list(row, list, sizeof(list));
 	if (preset->bare_max == 0)
@@ -178,13 +178,17 @@ static int shape_error(const struct stoup_csv_options *options, const struct sto
 			(unsigned long long)row->line, row->field_cnt, preset->name,
 			preset->bare_min, preset->bare_max > preset->bare_min ? " or more: " : ": ",
 			stoup_preset_columns(preset), list);
-	column = stoup_preset_shape(options, preset, row, &why);
+	place = stoup_preset_shape(options, preset, row, &why);
+	if (place == UINT32_MAX)
+		return stoup_error_set(err, -EINVAL,
+			"line %llu: a row of %s, and no header as --header yes says",
+			(unsigned long long)row->line, preset->name);
+	names = preset->columns[stoup_preset_column_at(preset, place, &level)].names;
 	return stoup_error_set(err, -EINVAL,
 		"line %llu, column %u (%.*s): \"%.*s\" %s; nor is the row a header of %s",
-		(unsigned long long)row->line, column + 1,
-		first_name(preset->columns[column].names), preset->columns[column].names,
-		row->fields[column].len < 40 ? (int)row->fields[column].len : 40,
-		row->fields[column].text, why, preset->name);
+		(unsigned long long)row->line, place + 1, first_name(names), names,
+		row->fields[place].len < 40 ? (int)row->fields[place].len : 40,
+		row->fields[place].text, why, preset->name);
 }
 
 static int is_bare(const struct stoup_csv_options *options, const struct stoup_preset *preset,

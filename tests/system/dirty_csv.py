@@ -221,6 +221,8 @@ dirty("a column twice", TARDIS[:-1] + ",price\n" + LEVEL[:-1] + ",1\n", L2,
 dirty("no symbol", ROW, ["--format", "binance-trades"],
       "line 1: binance-trades does not name its symbol, and the file's name is not of the form that does: say it "
       "(--symbol NAME, or --series NAME)")
+dirty("a header that is none", ROW, [*TRADES, "--header", "yes"],
+      "line 1: a row of binance-trades, and no header as --header yes says")
 dirty("no interval", "time,open,high,low,close\n2024-01-02,1,2,1,2\n", ["--series", "A/B/c"],
       "line 1: bars: say how long the bars are (--interval 1m), since a bar is known only at its end (0: the times "
       "are the ends)")
