@@ -7,27 +7,11 @@
 #include "codec/volume.h"
 #include "producer/event64.h"
 #include "producer/import_state.h"
+#include "producer/sums.h"
 
 #define SERIES_CNT_CAP (1u << 28) /* 64 GiB of index alone: a file that claims more is broken */
 
 /* ---- schemas --------------------------------------------------------------------------------- */
-
-/* As DBN, Binance and Tardis call them. */
-static const char *const prices[] = {"price", "close", NULL};
-static const char *const sizes[] = {"size", "volume", "qty", "quantity", "amount", NULL};
-
-/* A field that can be summed exactly, by its first name that is there. */
-static const struct stoup_field *sum_field(
-	const struct stoup_schema *schema, const char *const *names)
-{
-	const struct stoup_field *field = NULL;
-
-	for (; *names && !field; names++)
-		field = stoup_schema_field(schema, *names);
-	if (!field || field->type < STOUP_TYPE_U8 || field->type > STOUP_TYPE_I64)
-		return NULL;
-	return field;
-}
 
 static uint64_t gcd(uint64_t a, uint64_t b)
 {
@@ -61,6 +45,7 @@ static int schema_copy(const struct stoup_import *import, const struct stoup_sch
 	struct stoup_import_schema *ret)
 {
 	struct stoup_import_schema copy = {.schema = *schema};
+	struct stoup_sums_fields sums;
 
 	copy.fields = calloc(schema->field_cnt ? schema->field_cnt : 1, sizeof(*copy.fields));
 	if (!copy.fields)
@@ -68,8 +53,9 @@ static int schema_copy(const struct stoup_import *import, const struct stoup_sch
 	if (schema->field_cnt > 0)
 		memcpy(copy.fields, schema->fields, schema->field_cnt * sizeof(*copy.fields));
 	copy.schema.fields = copy.fields;
-	copy.price = sum_field(&copy.schema, prices);
-	copy.volume = sum_field(&copy.schema, sizes);
+	stoup_sums_fields(&copy.schema, &sums);
+	copy.price = sums.price;
+	copy.volume = sums.size;
 	copy.block_len = schema->stride ? stoup_import_block_len(import->options.block_len,
 						  import->options.encoding.codec, schema->stride)
 	                                : import->options.block_len;

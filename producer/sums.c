@@ -29,21 +29,26 @@ int64_t stoup_sums_key(const struct stoup_schema *schema, const uint8_t *record)
 	return key;
 }
 
-static const struct stoup_field *integer_field(
-	const struct stoup_schema *schema, const char *name, const char *other)
-{
-	const struct stoup_field *field = stoup_schema_field(schema, name);
+/* As DBN, Binance and Tardis call them. */
+static const char *const prices[] = {"price", "close", NULL};
+static const char *const sizes[] = {"size", "volume", "qty", "quantity", "amount", NULL};
 
-	if (!field)
-		field = stoup_schema_field(schema, other);
+/* A field that can be summed exactly, by its first name that is there. */
+static const struct stoup_field *integer_field(
+	const struct stoup_schema *schema, const char *const *names)
+{
+	const struct stoup_field *field = NULL;
+
+	for (; *names && !field; names++)
+		field = stoup_schema_field(schema, *names);
 	return field && field->type >= STOUP_TYPE_U8 && field->type <= STOUP_TYPE_I64 ? field
 	                                                                              : NULL;
 }
 
 void stoup_sums_fields(const struct stoup_schema *schema, struct stoup_sums_fields *ret)
 {
-	ret->price = integer_field(schema, "price", "close");
-	ret->size = integer_field(schema, "size", "volume");
+	ret->price = integer_field(schema, prices);
+	ret->size = integer_field(schema, sizes);
 }
 
 /* Widened by its type; both signs fit. */
