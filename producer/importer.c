@@ -134,7 +134,7 @@ static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input
 	return stoup_ingest_jsonl(sink, input, &jsonl, err);
 }
 
-static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", ".lines", NULL};
 
 static const struct stoup_importer jsonl = {
 	.name = "jsonl",
