@@ -10,9 +10,11 @@
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
 #include "producer/preset.h"
+#include "producer/preset_meaning.h"
 #include "producer/preset_path.h"
 
-#define STOUP_MEANING_CAP 128
+/* Symbol and exchange of each preset whose pattern a path may match. */
+#define STOUP_MEANING_CAP 4096
 
 /* ---- npy --------------------------------------------------------------------------------------- */
 
@@ -168,6 +170,24 @@ static int csv_named(const char *format)
 	return stoup_preset_named(format) != NULL;
 }
 
+/* Names of other formats say nothing to CSV. */
+static int csv_meaning(
+	const struct stoup_ingest_options *options, const char *path, char *dst, size_t cap)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	if (options->format && !csv_named(options->format))
+		return 0;
+	for (size_t i = 0; stoup_importers[i]; i++) {
+		const char *const *suffix = stoup_importers[i]->suffixes;
+
+		for (; suffix && *suffix && stoup_importers[i]->meaning != csv_meaning; suffix++)
+			if (strcasestr(name, *suffix))
+				return 0;
+	}
+	return stoup_preset_meaning(options, path, dst, cap);
+}
+
 static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_ingest_options *options, struct stoup_error *err)
 {
@@ -192,6 +212,7 @@ static const struct stoup_importer csv = {
 	.takes_zip = 1,
 	.has_symbols = 1, /* presets have; the rest refuses --symbols itself */
 	.is = csv_is,
+	.meaning = csv_meaning,
 	.named = csv_named,
 	.option = csv_option,
 	.usage = stoup_csv_usage,
@@ -244,13 +265,14 @@ int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_opt
 		err, -EBADMSG, "%s: no format that is known", stoup_input_name(input));
 }
 
-uint64_t stoup_importer_meaning(const char *path, uint64_t hash)
+uint64_t stoup_importer_meaning(
+	const struct stoup_ingest_options *options, const char *path, uint64_t hash)
 {
 	char text[STOUP_MEANING_CAP];
 
 	for (size_t i = 0; stoup_importers[i]; i++) {
 		if (!stoup_importers[i]->meaning ||
-			!stoup_importers[i]->meaning(path, text, sizeof(text)))
+			!stoup_importers[i]->meaning(options, path, text, sizeof(text)))
 			continue;
 		for (const char *p = text; *p; p++)
 			hash = (hash ^ (uint8_t)*p) * UINT64_C(0x100000001b3);

@@ -95,7 +95,8 @@ static int file_read(void *arg, size_t idx, const struct stoup_sink *sink, struc
 	struct run *run = arg;
 	struct source_state *source = &run->sources[idx];
 	const char *path = run->files.paths[idx];
-	int rc = stoup_source_of(path, stoup_importer_meaning(path, run->ingest->options_hash),
+	int rc = stoup_source_of(path,
+		stoup_importer_meaning(&run->ingest->options, path, run->ingest->options_hash),
 		&source->source, err);
 
 	if (rc < 0)

@@ -67,6 +67,14 @@ static int path_has(const char *file, const char *schema)
 	return 0;
 }
 
+const char *stoup_preset_dbn_kind(const char *file)
+{
+	for (size_t i = 0; i < KIND_CNT; i++)
+		if (path_has(file, kinds[i].schema))
+			return kinds[i].schema;
+	return "";
+}
+
 static int rtype_read(const struct stoup_csv_row *header, const struct stoup_csv_row *row,
 	uint64_t *ret, struct stoup_error *err)
 {
@@ -226,7 +234,7 @@ static void rtype_bind(struct stoup_csv_plan *plan)
 }
 
 /* glbx-mdp3-20240101.mbo.csv is of GLBX.MDP3. */
-static void dataset_of(const char *file, char dst[STOUP_PRESET_TEXT_CAP])
+void stoup_preset_dbn_dataset(const char *file, char dst[STOUP_PRESET_TEXT_CAP])
 {
 	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
 	const char *dash = strchr(name, '-'), *end = dash ? strchr(dash + 1, '-') : NULL;
@@ -280,7 +288,7 @@ int stoup_preset_dbn_plan(struct stoup_csv_plan *plan, const char *file,
 		use->symbol_column = stoup_preset_find(header, "instrument_id", 0);
 	rc = stoup_preset_file(plan, file, header, 1, sink, err);
 	if (!plan->options->exchange)
-		dataset_of(file, use->exchange);
+		stoup_preset_dbn_dataset(file, use->exchange);
 	left_note(header, used, file, sink);
 	return rc;
 }

@@ -4,28 +4,36 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "producer/new_york.h"
 #include "producer/preset_plan.h"
 
-#define DAY_NS INT64_C(86400000000000)
+#define SECOND_NS INT64_C(1000000000)
+#define DAY_NS    (86400 * SECOND_NS)
 
 /* ---- Binance ------------------------------------------------------------------------------------ */
 
 static const char binance[] = "binance", binance_futures[] = "binance-futures",
 		  binance_delivery[] = "binance-delivery";
 
+const char *stoup_preset_binance_folder(const char *file)
+{
+	if (strstr(file, "futures/cm/"))
+		return binance_delivery;
+	if (strstr(file, "futures/um/"))
+		return binance_futures;
+	return strstr(file, "spot/") ? binance : "";
+}
+
 /* The archive's folders say the market; else: spot trades have is_best_match, files of futures a header
  * (since 2022), and coin margined ones are called BTCUSD_PERP. */
 static const char *binance_exchange(const struct stoup_csv_plan *plan, const char *file, int header)
 {
 	const struct stoup_preset *preset = plan->use->preset;
+	const char *folder = stoup_preset_binance_folder(file);
 	int spot;
 
-	if (strstr(file, "futures/cm/"))
-		return binance_delivery;
-	if (strstr(file, "futures/um/"))
-		return binance_futures;
-	if (strstr(file, "spot/"))
-		return binance;
+	if (folder[0])
+		return folder;
 	if (preset == &stoup_preset_binance_klines)
 		spot = !header;
 	else if (preset == &stoup_preset_binance_bookticker)
@@ -93,14 +101,15 @@ static int day_find(struct stoup_csv_plan *plan, const char *file, const struct 
 			"line 1: %s has seconds of a day, and the file's name does not say which: say it "
 			"(--date 2012-06-21)",
 			use->preset->name);
-	if (!plan->options->zone_given) {
-		if (stoup_preset_new_york(day, &zone_s) < 0)
-			return stoup_error_set(err, -EINVAL,
-				"line 1: the date is before 2007, when New York had other rules of summer "
-				"time: say the offset (--time-zone -04:00 or -05:00)");
-		zone_note(file, zone_s, "New York's of that day", sink);
-	}
-	use->midnight_ns = day * DAY_NS - zone_s * INT64_C(1000000000);
+	use->midnight_ns = day * DAY_NS - zone_s * SECOND_NS;
+	if (plan->options->zone_given)
+		return 0;
+	if (stoup_new_york_midnight(day, &use->midnight_ns) < 0)
+		return stoup_error_set(err, -EINVAL,
+			"line 1: the date is before 1987, when New York had other rules of summer "
+			"time: say the offset (--time-zone -04:00 or -05:00)");
+	zone_s = (int32_t)((day * DAY_NS - use->midnight_ns) / SECOND_NS);
+	zone_note(file, zone_s, "New York's of that day", sink);
 	return 0;
 }
 

@@ -32,9 +32,6 @@ int stoup_preset_path_match(const char *pattern, const char *path, struct stoup_
 /* Read a date, YYYY-MM-DD or YYYYMMDD. 0 or -EINVAL. */
 int stoup_preset_date_parse(const char *text, size_t len, int64_t *ret_day);
 
-/* Offset of New York from UTC at the noon of a day, by the rules since 2007. 0; -ERANGE for days before. */
-int stoup_preset_new_york(int64_t day, int32_t *ret_s);
-
 /* Print a length of time as one number and unit: 1m, 15m, 1h, 1d. */
 #define STOUP_PRESET_INTERVAL_CAP 24
 void stoup_preset_interval(int64_t ns, char dst[STOUP_PRESET_INTERVAL_CAP]);

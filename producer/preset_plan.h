@@ -55,4 +55,13 @@ int stoup_preset_file(struct stoup_csv_plan *plan, const char *file,
 	const struct stoup_csv_row *first, int header, const struct stoup_sink *sink,
 	struct stoup_error *err);
 
+/* The exchange that the folders of Binance's archive say: "" where they say none. */
+const char *stoup_preset_binance_folder(const char *file);
+
+/* The dataset that the name of a Databento file says; dst is left as it is where it says none. */
+void stoup_preset_dbn_dataset(const char *file, char dst[STOUP_PRESET_TEXT_CAP]);
+
+/* The schema that the name of a Databento file says, "" for none. */
+const char *stoup_preset_dbn_kind(const char *file);
+
 #endif
