@@ -24,6 +24,20 @@ const char *stoup_preset_binance_folder(const char *file)
 	return strstr(file, "spot/") ? binance : "";
 }
 
+const char *stoup_preset_binance_klines_kind(const char *file)
+{
+	static const char *const kinds[] = {
+		"markPriceKlines", "indexPriceKlines", "premiumIndexKlines"};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const char *at = strstr(file, kinds[i]);
+
+		if (at && at[strlen(kinds[i])] == '/')
+			return kinds[i];
+	}
+	return stoup_preset_binance_klines.kind;
+}
+
 /* The archive's folders say the market; else: spot trades have is_best_match, files of futures a header
  * (since 2022), and coin margined ones are called BTCUSD_PERP. */
 static const char *binance_exchange(const struct stoup_csv_plan *plan, const char *file, int header)
@@ -170,11 +184,6 @@ int stoup_preset_file(struct stoup_csv_plan *plan, const char *file,
 		set(use->exchange, binance_exchange(plan, file, header));
 	else if (use->preset->exchange)
 		set(use->exchange, use->preset->exchange);
-	/* What the user says outdoes the columns. */
-	if (options->symbol)
-		use->symbol_column = UINT32_MAX;
-	if (options->exchange)
-		use->exchange_column = UINT32_MAX;
 	taken_note(plan, file, header, sink);
 	rc = names_check(plan, err);
 	if (rc == 0)

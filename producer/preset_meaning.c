@@ -99,6 +99,8 @@ static void preset_add(const struct stoup_ingest_options *options,
 		add(text, " %" PRId64, says.day);
 	if (preset->flags & STOUP_PRESET_BARS && options->csv.interval_ns < 0)
 		add(text, " %" PRId64, says.interval_ns);
+	if (preset == &stoup_preset_binance_klines && !options->series)
+		add(text, " %s", stoup_preset_binance_klines_kind(path));
 	if (preset->flags & STOUP_PRESET_DBN)
 		dbn_add(options, path, text);
 	if (preset == &stoup_preset_lobster_book)

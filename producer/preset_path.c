@@ -140,7 +140,8 @@ static int take(char directive, const char *text, size_t len, struct stoup_prese
 	case 'e':
 		return copy(ret->exchange, text, len);
 	case 'i':
-		return interval_parse(text, len, &ret->interval_ns) == 0;
+		ret->has_interval = interval_parse(text, len, &ret->interval_ns) == 0;
+		return ret->has_interval;
 	default:
 		break;
 	}

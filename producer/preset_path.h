@@ -23,7 +23,8 @@ struct stoup_preset_path {
 	char exchange[STOUP_PRESET_TEXT_CAP]; /* likewise */
 	int64_t day;                          /* since 1970; with has_day */
 	int has_day;
-	int64_t interval_ns; /* 0: not told, or of no fixed length (a month) */
+	int64_t interval_ns; /* with has_interval; 0: of no fixed length (a month) */
+	int has_interval;
 };
 
 /* Match the last part of `path`. 1: it matches, `*ret` is set; 0: it does not, `*ret` is cleared. */

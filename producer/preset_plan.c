@@ -15,6 +15,7 @@
 #include "producer/preset_shape.h"
 
 #define NOTE_LIST_CAP 200
+#define DAY_NS        INT64_C(86400000000000)
 
 struct entry {
 	const struct stoup_preset_column *column;
@@ -195,11 +196,31 @@ static int64_t row_interval(const struct making *m)
 	return close_ns - open_ns;
 }
 
+/* Months have no length that all have. Klines of 28 to 31 days are months, whatever the name says. */
+static int is_month(const struct making *m, int64_t of_row)
+{
+	return (m->use->path.has_interval && m->use->path.interval_ns == 0) ||
+	       (of_row >= 28 * DAY_NS && of_row <= 31 * DAY_NS);
+}
+
+static int month_find(struct making *m, struct stoup_error *err)
+{
+	m->use->interval_ns = m->options->interval_ns;
+	if (m->options->interval_ns >= 0)
+		return 0;
+	return stoup_error_set(err, -EINVAL,
+		"line %llu: %s: months are not of one length: say the longest (--interval 31d), after "
+		"which each of them is known",
+		(unsigned long long)m->first->line, m->preset->name);
+}
+
 static int interval_find(struct making *m, struct stoup_error *err)
 {
 	int64_t of_row = row_interval(m);
 	char a[STOUP_PRESET_INTERVAL_CAP], b[STOUP_PRESET_INTERVAL_CAP];
 
+	if (is_month(m, of_row))
+		return month_find(m, err);
 	m->use->interval_ns = m->options->interval_ns >= 0 ? m->options->interval_ns
 	                      : m->use->path.interval_ns   ? m->use->path.interval_ns
 	                                                   : of_row;
@@ -419,18 +440,20 @@ static int columns_plan(
 	return 0;
 }
 
-static void kind_set(struct making *m)
+static void kind_set(struct making *m, const char *file)
 {
 	struct stoup_preset_use *use = m->use;
+	const char *kind = m->preset->kind;
 	char interval[STOUP_PRESET_INTERVAL_CAP];
 
-	snprintf(use->kind, sizeof(use->kind), "%s",
-		m->preset->kind ? m->preset->kind : m->plan->schema->name);
+	if (m->preset == &stoup_preset_binance_klines)
+		kind = stoup_preset_binance_klines_kind(file);
+	snprintf(use->kind, sizeof(use->kind), "%s", kind ? kind : m->plan->schema->name);
 	if (use->level_cnt)
-		snprintf(use->kind, sizeof(use->kind), "%s_%u", m->preset->kind, use->level_cnt);
-	if (use->interval_ns > 0 && m->preset->kind) {
+		snprintf(use->kind, sizeof(use->kind), "%s_%u", kind, use->level_cnt);
+	if (use->interval_ns > 0 && kind) {
 		stoup_preset_interval(use->interval_ns, interval);
-		snprintf(use->kind, sizeof(use->kind), "%s-%s", m->preset->kind, interval);
+		snprintf(use->kind, sizeof(use->kind), "%s-%s", kind, interval);
 	}
 }
 
@@ -452,7 +475,7 @@ static int plan_fill(
 		return rc;
 	if (m->preset->flags & STOUP_PRESET_DBN)
 		m->plan->blank[0] = (uint8_t)(m->plan->schema->stride / 4);
-	kind_set(m);
+	kind_set(m, file);
 	return 0;
 }
 

@@ -22,7 +22,8 @@ struct stoup_preset_use {
 	char symbol[STOUP_PRESET_TEXT_CAP];
 	char kind[STOUP_SCHEMA_NAME_CAP + STOUP_PRESET_INTERVAL_CAP];
 	struct stoup_preset_path path;
-	/* With --series: exchange and symbol of the rows that came first; others are refused. On the heap. */
+	/* With --series, --symbol or --exchange: what they stand for in the rows that came first; others are
+	 * refused. On the heap. */
 	char *_Atomic one_symbol;
 	int64_t interval_ns; /* bars; 0: not known yet */
 	int64_t midnight_ns;
@@ -57,6 +58,10 @@ int stoup_preset_file(struct stoup_csv_plan *plan, const char *file,
 
 /* The exchange that the folders of Binance's archive say: "" where they say none. */
 const char *stoup_preset_binance_folder(const char *file);
+
+/* The kind of klines that the folders say: those of mark, index and premium index have a folder each, and no
+ * other sign. */
+const char *stoup_preset_binance_klines_kind(const char *file);
 
 /* The dataset that the name of a Databento file says; dst is left as it is where it says none. */
 void stoup_preset_dbn_dataset(const char *file, char dst[STOUP_PRESET_TEXT_CAP]);

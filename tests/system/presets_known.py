@@ -59,6 +59,8 @@ both(TRADE, "BTCUSDT-trades-2024-01-01.csv", "ETHUSDT-trades-2024-01-01.csv",
      {"binance-futures/BTCUSDT/trades": 1, "binance-futures/ETHUSDT/trades": 1})
 both(TRADE, "spot/BTCUSDT-trades-2024-01-01.csv", "futures/cm/BTCUSDT-trades-2024-01-01.csv",
      {"binance/BTCUSDT/trades": 1, "binance-delivery/BTCUSDT/trades": 1})
+both(KLINE, "futures/um/klines/BTCUSDT-1m-2024-01.csv", "futures/um/markPriceKlines/BTCUSDT-1m-2024-01.csv",
+     {"binance-futures/BTCUSDT/klines-1m": 1, "binance-futures/BTCUSDT/markPriceKlines-1m": 1})
 both(TARDIS, "deribit_trades_2024-01-01_BTC.csv", "deribit_liquidations_2024-01-01_BTC.csv",
      {"deribit/BTC/trades": 1, "deribit/BTC/liquidations": 1})
 both(QUOTES, "EURUSD-2024-01.csv", "GBPUSD-2024-01.csv",
