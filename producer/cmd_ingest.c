@@ -32,7 +32,7 @@ static const char usage_head[] =
 	"  --from T, --to T    only records from T on, and before T\n"
 	"  --threads N         readers and encoders (default: one per core)\n"
 	"  --memory SIZE       for partitioning, 256K to 2G (default 64M)\n"
-	"  --again             read files that the store has already (else they are left out)\n"
+	"  --again             read files that the store has already (else they are left out), and copies\n"
 	"  --dry-run           read and check everything, show what would be stored, store nothing\n"
 	"  --quiet             no summary, no progress\n"
 	"\n"

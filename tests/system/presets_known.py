@@ -97,3 +97,21 @@ write(place, "b/" + name.replace("orderbook", "message"), MESSAGES.replace("3420
 t.true("already" not in ingest(kept, os.path.join(place, "b", name)), "a book with other messages is another")
 t.equal(counts(kept), {"lobster/AAPL/orderbook_1": 4}, "both books")
 print("ok book", flush=True)
+
+# Two copies in one call: the second would be known in the next.
+copies = t.temp_dir()
+first, second = (write(copies, name, TRADE) for name in ("BTCUSDT-trades-2024-01.csv", "BTCUSDT-trades-2024-02.csv"))
+for options in ([], ["--sort"], ["--threads", "1"], ["--dry-run"]):
+    told = t.run([t.STOUP, "ingest", "--store", os.path.join(copies, "store"), *options, first, second],
+                 expect=1).stderr
+    t.true(f"{first} and {second} hold the same: its records would be there twice" in told, told)
+    t.true(not os.path.exists(os.path.join(copies, "store")) or not counts(os.path.join(copies, "store")), "nothing")
+t.run([t.STOUP, "ingest", "--quiet", "--again", "--store", os.path.join(copies, "store"), first, second])
+t.equal(counts(os.path.join(copies, "store")), {"binance-futures/BTCUSDT/trades": 2}, "--again takes both")
+# Files without rows are all the same, and no copies.
+header = "timestamp,bid,ask\n"
+empties = [write(copies, f"empty{n}.csv", header) for n in range(2)] + [write(copies, "q.csv", QUOTES)]
+t.run([t.STOUP, "ingest", "--quiet", "--store", os.path.join(copies, "quotes"), "--format", "quotes", "--series", "A",
+       *empties])
+t.equal(counts(os.path.join(copies, "quotes")), {"A": 1}, "hours without quotes")
+print("ok copies", flush=True)
