@@ -53,6 +53,20 @@ static int twice_error(const struct making *m, uint32_t a, uint32_t b, struct st
 		m->first->fields[a].text);
 }
 
+/* Of Date and Time, which is the time? */
+static int either_error(
+	const struct making *m, uint32_t a, uint32_t b, const char *field, struct stoup_error *err)
+{
+	const struct stoup_csv_field *fields = m->first->fields;
+
+	return stoup_error_set(err, -EINVAL,
+		"line %llu: columns %u (%.*s) and %u (%.*s) may both be %s of %s: rename or leave out the one "
+		"that is not, or say what the columns are (--columns or --map); a date and a time of day must be "
+		"joined in one column",
+		(unsigned long long)m->first->line, a + 1, (int)fields[a].len, fields[a].text,
+		b + 1, (int)fields[b].len, fields[b].text, field, m->preset->name);
+}
+
 /* The column of a header that an entry has. */
 static int entry_find(struct making *m, struct entry *entry, struct stoup_error *err)
 {
@@ -62,11 +76,18 @@ static int entry_find(struct making *m, struct entry *entry, struct stoup_error 
 	entry->column_idx = at;
 	if (at == UINT32_MAX)
 		return 0;
-	for (uint32_t i = at + 1; i < m->first->field_cnt; i++)
-		if (m->first->fields[i].len == m->first->fields[at].len &&
-			memcmp(m->first->fields[i].text, m->first->fields[at].text,
-				m->first->fields[at].len) == 0)
+	for (uint32_t i = at + 1; i < m->first->field_cnt; i++) {
+		const struct stoup_csv_field *other = &m->first->fields[i];
+		struct stoup_field field;
+
+		if (!stoup_preset_name_is(names, entry->level, other->text, other->len))
+			continue;
+		if (other->len == m->first->fields[at].len &&
+			memcmp(other->text, m->first->fields[at].text, other->len) == 0)
 			return twice_error(m, at, i, err);
+		stoup_preset_field(m->options, entry->column, entry->level, &field);
+		return either_error(m, at, i, field.name, err);
+	}
 	return 0;
 }
 

@@ -91,3 +91,17 @@ found, told = ingest("DAT_ASCII_EURUSD_M1_2012.csv", "20120201 000000;1.3;1.4;1.
 t.equal(found, {"histdata/EURUSD/bars-1m": 1}, "HistData's bars by their name")
 t.true("taken as HistData bars (--format histdata-bars)" in told, told)
 print("ok kinds", flush=True)
+
+# ---- two columns for one field -----------------------------------------------------------------------
+
+# A date and a time of day: all bars of a day would have one time.
+for head, row, text in (("Date,Time,Open,High,Low,Close,Volume", "2024-01-01,09:30:00,1,2,0.5,1,5",
+                         "columns 1 (Date) and 2 (Time) may both be ts of bars"),
+                        ("date,time,open,high,low,close", "2024-01-01,09:30:00,1,2,0.5,1",
+                         "columns 1 (date) and 2 (time) may both be ts of bars"),
+                        ("time,bid,ask,bid_price", "2024-01-01,1,2,3", "columns 2 (bid) and 4 (bid_price) may both be bid"),
+                        ("time,bid,ask,bid", "2024-01-01,1,2,3", "columns 2 and 4 are both named bid")):
+    _, told = ingest("x.csv", f"{head}\n{row}\n", "--series", "A", "--format", "bars" if "pen" in head else "quotes",
+                     *(["--interval", "1m"] if "pen" in head else []), expect=1)
+    t.true(f"line 1: {text}" in told, f"{head}: {told}")
+print("ok two columns", flush=True)
