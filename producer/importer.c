@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include "producer/importer_binary.h"
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
@@ -15,6 +16,45 @@
 
 /* Symbol and exchange of each preset whose pattern a path may match. */
 #define STOUP_MEANING_CAP 4096
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
+
+static int ends_with(const char *name, size_t len, const char *suffix)
+{
+	size_t suffix_len = strlen(suffix);
+
+	return len > suffix_len && strncasecmp(name + len - suffix_len, suffix, suffix_len) == 0;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Does a file's name, without what it is packed with, end with one of the suffixes? es.dbn.csv is no DBN. */
+static int name_ends(const char *path, const char *const *suffixes)
+{
+	static const char *const packings[] = {".zst", ".gz", ".xz", ".lz4", ".zip", ".lzma"};
+	const char *name = last_part(path);
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
+		if (ends_with(name, len, packings[i])) {
+			len -= strlen(packings[i]);
+			break;
+		}
+	}
+	for (; *suffixes; suffixes++)
+		if (ends_with(name, len, *suffixes))
+			return 1;
+	return 0;
+}
 
 /* ---- npy --------------------------------------------------------------------------------------- */
 
@@ -52,7 +92,10 @@ static const struct stoup_importer npy = {
 /* By its (unpacked) bytes, or by its name: a fragment has no magic. */
 static int dbn_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	return (len >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL
+	if (len >= 3 && memcmp(bytes, "DBN", 3) == 0)
+		return STOUP_FORMAT_SURE;
+	return strstr(last_part(path), ".dbn") && !name_ends(path, jsonl_suffixes) &&
+	                       !name_ends(path, csv_suffixes)
 	               ? STOUP_FORMAT_SURE
 	               : STOUP_FORMAT_NO;
 }
@@ -92,8 +135,6 @@ static const char *dbn_usage(void)
 	       "  --dbn-version N     of such records: 1, 2 or 3 (default: as their lengths say)\n";
 }
 
-static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
-
 static const struct stoup_importer dbn = {
 	.name = "dbn",
 	.what = "DBN",
@@ -111,10 +152,10 @@ static const struct stoup_importer dbn = {
 /* A row of CSV may begin with a brace, too, in a file that is named so. */
 static int jsonl_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	if (strstr(path, ".jsonl") || strstr(path, ".ndjson"))
-		return STOUP_FORMAT_SURE;
-	if (strstr(path, ".csv") || strstr(path, ".tsv"))
+	if (name_ends(path, csv_suffixes))
 		return STOUP_FORMAT_NO;
+	if (strstr(last_part(path), ".jsonl") || strstr(last_part(path), ".ndjson"))
+		return STOUP_FORMAT_SURE;
 	return stoup_jsonl_is(bytes, len) ? STOUP_FORMAT_GUESS : STOUP_FORMAT_NO;
 }
 
@@ -135,8 +176,6 @@ static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input
 	jsonl.allow_partial = options->allow_partial;
 	return stoup_ingest_jsonl(sink, input, &jsonl, err);
 }
-
-static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
 
 static const struct stoup_importer jsonl = {
 	.name = "jsonl",
@@ -174,17 +213,12 @@ static int csv_named(const char *format)
 static int csv_meaning(
 	const struct stoup_ingest_options *options, const char *path, char *dst, size_t cap)
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-
 	if (options->format && !csv_named(options->format))
 		return 0;
-	for (size_t i = 0; stoup_importers[i]; i++) {
-		const char *const *suffix = stoup_importers[i]->suffixes;
-
-		for (; suffix && *suffix && stoup_importers[i]->meaning != csv_meaning; suffix++)
-			if (strcasestr(name, *suffix))
-				return 0;
-	}
+	for (size_t i = 0; stoup_importers[i]; i++)
+		if (stoup_importers[i]->meaning != csv_meaning && stoup_importers[i]->suffixes &&
+			name_ends(path, stoup_importers[i]->suffixes))
+			return 0;
 	return stoup_preset_meaning(options, path, dst, cap);
 }
 
@@ -202,8 +236,6 @@ static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 			"--date %.40s: a day from 1970 on, such as 2012-06-21", options->date);
 	return stoup_ingest_csv(sink, input, &csv, err);
 }
-
-static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
 
 static const struct stoup_importer csv = {
 	.name = "csv",

@@ -115,3 +115,13 @@ t.run([t.STOUP, "ingest", "--quiet", "--store", os.path.join(copies, "quotes"), 
        *empties])
 t.equal(counts(os.path.join(copies, "quotes")), {"A": 1}, "hours without quotes")
 print("ok copies", flush=True)
+
+# ---- names of other formats ----------------------------------------------------------------------------
+
+# The ending of a name says what is in it; what stands before, and folders, do not.
+for name in ("es.dbn.csv", "glbx.dbn/q.csv", "capture.jsonl.csv", "capture.jsonl/q.csv", "a.csv/b.npy.csv"):
+    root = t.temp_dir()
+    t.run([t.STOUP, "ingest", "--quiet", "--store", os.path.join(root, "store"), "--format", "auto", "--series", "A",
+           "--columns", "ts:time,b:price,a:price", write(root, name, QUOTES)])
+    t.equal(counts(os.path.join(root, "store")), {"A": 1}, name)
+print("ok names", flush=True)
