@@ -435,6 +435,15 @@ static int options_check(const struct making *m, struct stoup_error *err)
 	if (m->options->interval_ns >= 0 && !(m->preset->flags & STOUP_PRESET_BARS))
 		return stoup_error_set(err, -EINVAL,
 			"--interval is for bars, and %s has none: leave it out", m->preset->name);
+	if (m->options->day >= 0 && m->preset->clock != STOUP_PRESET_CLOCK_DAY)
+		return stoup_error_set(err, -EINVAL,
+			"--date is for times that count from midnight, and those of %s do not: leave it out",
+			m->preset->name);
+	if (m->options->time_format.kind != STOUP_TIMESTAMP_AUTO &&
+		m->preset->clock == STOUP_PRESET_CLOCK_DAY)
+		return stoup_error_set(err, -EINVAL,
+			"--time-format is not for %s, whose times are seconds after midnight: leave it out",
+			m->preset->name);
 	return 0;
 }
 

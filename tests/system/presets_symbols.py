@@ -105,3 +105,19 @@ for head, row, text in (("Date,Time,Open,High,Low,Close,Volume", "2024-01-01,09:
                      *(["--interval", "1m"] if "pen" in head else []), expect=1)
     t.true(f"line 1: {text}" in told, f"{head}: {told}")
 print("ok two columns", flush=True)
+
+# ---- options that would be ignored ----------------------------------------------------------------------
+
+PLAIN = ["--series", "A", "--columns", "ts:time,p:price"]
+for name, text, options, expected in (
+        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--size-scale", "3"], "--size-scale is for the files of a feed"),
+        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--exchange", "X"], "--exchange is for the files of a feed"),
+        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--symbol", "X"], "--symbol is for the files of a feed"),
+        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--date", "2024-01-02"], "--date is for the files of a feed"),
+        ("BTCUSDT-trades-2024-01.csv", "1,2.5,3,7.5,1704067200000,true\n", ["--date", "2024-01-02"],
+         "--date is for times that count from midnight, and those of binance-trades do not"),
+        ("AAPL_2012-06-21_1_2_message_1.csv", "34200.1,1,1,1,1,1\n", ["--time-format", "ns"],
+         "--time-format is not for lobster")):
+    _, told = ingest(name, text, *options, expect=1)
+    t.true(expected in told, f"{options}: {told}")
+print("ok ignored", flush=True)
