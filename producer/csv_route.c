@@ -202,6 +202,15 @@ static int is_one_symbol(
 	return same_one;
 }
 
+/* Where a row says its symbol. */
+static uint32_t symbol_column(const struct stoup_preset_use *use, const struct stoup_csv_row *row)
+{
+	return use->symbol_column != NONE && use->symbol_else_column != NONE &&
+	                       row->fields[use->symbol_column].len == 0
+	               ? use->symbol_else_column
+	               : use->symbol_column;
+}
+
 static const char several_series[] =
 	"is another symbol (or exchange) than before, and --series makes "
 	"one series of all: leave it out, or choose one (--symbols)",
@@ -218,7 +227,7 @@ static int row_slot(struct stoup_csv_route *route, const struct stoup_csv_row *r
 	uint32_t at;
 	int rc = 1;
 
-	if (text_of(row, use->symbol_column, use->symbol, options->series || options->symbol,
+	if (text_of(row, symbol_column(use, row), use->symbol, options->series || options->symbol,
 		    symbol) < 0 ||
 		text_of(row, use->exchange_column, use->exchange,
 			options->series || options->exchange, exchange) < 0)

@@ -282,10 +282,11 @@ int stoup_preset_dbn_plan(struct stoup_csv_plan *plan, const char *file,
 	rtype_bind(plan);
 	use->exchange_column = UINT32_MAX;
 	use->symbol_column = stoup_preset_find(header, "symbol", 0);
+	use->symbol_else_column = stoup_preset_find(header, "instrument_id", 0);
 	if (use->symbol_column != UINT32_MAX)
 		used[use->symbol_column] = 1;
 	else
-		use->symbol_column = stoup_preset_find(header, "instrument_id", 0);
+		use->symbol_column = use->symbol_else_column;
 	rc = stoup_preset_file(plan, file, header, 1, sink, err);
 	if (!plan->options->exchange)
 		stoup_preset_dbn_dataset(file, use->exchange);

@@ -387,7 +387,7 @@ static void binds_make(struct making *m)
 
 static void names_columns(struct making *m)
 {
-	m->use->exchange_column = m->use->symbol_column = UINT32_MAX;
+	m->use->exchange_column = m->use->symbol_column = m->use->symbol_else_column = UINT32_MAX;
 	for (uint32_t i = 0; i < m->entry_cnt; i++) {
 		if (m->entries[i].column->type == STOUP_PRESET_EXCHANGE)
 			m->use->exchange_column = m->entries[i].column_idx;

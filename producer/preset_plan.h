@@ -18,6 +18,7 @@ struct stoup_preset_use {
 	const struct stoup_preset *preset;
 	uint32_t exchange_column;             /* UINT32_MAX: the file has one */
 	uint32_t symbol_column;               /* likewise */
+	uint32_t symbol_else_column;          /* where the symbol's cell is empty; likewise */
 	char exchange[STOUP_PRESET_TEXT_CAP]; /* of the file */
 	char symbol[STOUP_PRESET_TEXT_CAP];
 	char kind[STOUP_SCHEMA_NAME_CAP + STOUP_PRESET_INTERVAL_CAP];

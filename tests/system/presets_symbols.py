@@ -51,6 +51,15 @@ t.true("line 3, column 1: \"b\" is another exchange than before, and --exchange 
 found, _ = ingest("x.csv", BARS.replace("AAPL", "").replace("MSFT", ""), "--exchange", "X", "--symbol", "A",
                   "--interval", "1d")
 t.equal(found, {"X/A/bars-1d": 3}, "empty symbols, named by the user")
+DBN = ("ts_recv,ts_event,rtype,publisher_id,instrument_id,action,side,depth,price,size,flags,ts_in_delta,sequence,symbol\n"
+       "1609160400099150057,1609160400000000000,0,1,5482,T,A,0,3720250000000,5,130,19251,1,ESH1\n"
+       "1609160400099150058,1609160400000000000,0,1,77,T,A,0,3720250000000,5,130,19251,2,\n"
+       "1609160400099150059,1609160400000000000,0,1,77,T,A,0,3720250000000,5,130,19251,3,\n"
+       "1609160400099150060,1609160400000000000,0,1,5482,T,A,0,3720250000000,5,130,19251,4,ESH1\n")
+found, _ = ingest("glbx-mdp3-20201228.trades.csv", DBN)
+t.equal(found, {"GLBX.MDP3/ESH1/trades": 2, "GLBX.MDP3/77/trades": 2}, "an instrument without a symbol")
+found, _ = ingest("AAPL_2012-06-21_34200000_57600000_message_1.csv", "34200.1,1,1,1,1,1,null\n34200.2,1,1,1,1,1,ABCD\n")
+t.equal(found, {"lobster/AAPL/message": 2}, "LOBSTER's seventh column")
 print("ok symbols", flush=True)
 
 # ---- the second megabyte ---------------------------------------------------------------------------
