@@ -329,6 +329,10 @@ static int args_parse(struct args *args, int argc, char **argv, struct stoup_err
 		return stoup_error_set(err, -EINVAL, "--store DIR is missing");
 	if (args->ingest.arg_cnt == 0)
 		return stoup_error_set(err, -EINVAL, "no FILE is given");
+	if (args->ingest.options.filter.from_ns > 0 && args->ingest.options.filter.to_ns > 0 &&
+		args->ingest.options.filter.from_ns >= args->ingest.options.filter.to_ns)
+		return stoup_error_set(err, -EINVAL,
+			"--from is not before --to: no record is there (--to is the first time that is left out)");
 	if (args->event64_option && !args->ingest.to_event64)
 		return stoup_error_set(err, -EINVAL,
 			"--feed-latency, --base-latency and --max-shift are for --to event64");

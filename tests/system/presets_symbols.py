@@ -130,3 +130,7 @@ for name, text, options, expected in (
     _, told = ingest(name, text, *options, expect=1)
     t.true(expected in told, f"{options}: {told}")
 print("ok ignored", flush=True)
+for times in (["--from", "2024-01-02", "--to", "2024-01-01"], ["--to", "2024-01-01", "--from", "2024-01-01"]):
+    _, told = ingest("p.csv", "2024-01-02,1\n", *PLAIN, *times, expect=2)
+    t.true("--from is not before --to" in told, told)
+print("ok range", flush=True)
