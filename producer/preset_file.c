@@ -2,26 +2,44 @@
 /* preset_file.c - what a file is of: symbol, exchange and date, from options, path and columns. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "producer/new_york.h"
 #include "producer/preset_plan.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define DAY_NS    (86400 * SECOND_NS)
 
+#define WHOLE_PATH_CAP (2 * PATH_MAX)
+
 /* ---- Binance ------------------------------------------------------------------------------------ */
 
 static const char binance[] = "binance", binance_futures[] = "binance-futures",
 		  binance_delivery[] = "binance-delivery";
 
+/* The folders are said by the working directory where the path does not begin at the root. */
+static void whole_path(const char *file, char dst[WHOLE_PATH_CAP])
+{
+	char directory[PATH_MAX];
+
+	if (file[0] != '/' && getcwd(directory, sizeof(directory)))
+		snprintf(dst, WHOLE_PATH_CAP, "%s/%s", directory, file);
+	else
+		snprintf(dst, WHOLE_PATH_CAP, "%s", file);
+}
+
 const char *stoup_preset_binance_folder(const char *file)
 {
-	if (strstr(file, "futures/cm/"))
+	char path[WHOLE_PATH_CAP];
+
+	whole_path(file, path);
+	if (strstr(path, "futures/cm/"))
 		return binance_delivery;
-	if (strstr(file, "futures/um/"))
+	if (strstr(path, "futures/um/"))
 		return binance_futures;
-	return strstr(file, "spot/") ? binance : "";
+	return strstr(path, "spot/") ? binance : "";
 }
 
 const char *stoup_preset_binance_klines_kind(const char *file)
@@ -29,8 +47,11 @@ const char *stoup_preset_binance_klines_kind(const char *file)
 	static const char *const kinds[] = {
 		"markPriceKlines", "indexPriceKlines", "premiumIndexKlines"};
 
+	char path[WHOLE_PATH_CAP];
+
+	whole_path(file, path);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		const char *at = strstr(file, kinds[i]);
+		const char *at = strstr(path, kinds[i]);
 
 		if (at && at[strlen(kinds[i])] == '/')
 			return kinds[i];
@@ -82,7 +103,7 @@ static void taken_note(const struct stoup_csv_plan *plan, const char *file, int 
 		stoup_sink_note(
 			sink, "%s: taken as %s (--format %s)", file, preset->what, preset->name);
 	if (preset == &stoup_preset_binance_klines && !header && !plan->options->exchange &&
-		!plan->options->series && !strstr(file, "spot/") && !strstr(file, "futures/"))
+		!plan->options->series && !stoup_preset_binance_folder(file)[0])
 		stoup_sink_note(sink,
 			"%s: taken as spot; old files of futures look the same (--exchange "
 			"binance-futures)",

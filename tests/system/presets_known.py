@@ -125,3 +125,15 @@ for name in ("es.dbn.csv", "glbx.dbn/q.csv", "capture.jsonl.csv", "capture.jsonl
            "--columns", "ts:time,b:price,a:price", write(root, name, QUOTES)])
     t.equal(counts(os.path.join(root, "store")), {"A": 1}, name)
 print("ok names", flush=True)
+
+# Folders count from the working directory, too.
+root = t.temp_dir()
+store = os.path.join(root, "store")
+name = "BTCUSD_PERP-1m-2024-01.csv"
+path = write(root, f"futures/cm/daily/markPriceKlines/{name}", KLINE)
+for directory, file in ((os.path.dirname(path), name), (os.path.join(root, "futures"), path[len(root) + 9:]), ("/", path)):
+    os.chdir(directory)
+    told = t.run([t.STOUP, "ingest", "--store", store, file]).stderr
+    t.equal("already" in told, file != name, f"{file} in {directory}: {told}")
+t.equal(counts(store), {"binance-delivery/BTCUSD_PERP/markPriceKlines-1m": 1}, "the folder above")
+print("ok working directory", flush=True)
