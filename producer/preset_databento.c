@@ -247,21 +247,6 @@ void stoup_preset_dbn_dataset(const char *file, char dst[STOUP_PRESET_TEXT_CAP])
 	dst[len] = '\0';
 }
 
-static void left_note(const struct stoup_csv_row *header, const uint8_t *used, const char *file,
-	const struct stoup_sink *sink)
-{
-	char list[200] = "";
-	size_t len = 0;
-
-	for (uint32_t i = 0; i < header->field_cnt; i++)
-		if (!used[i] && len + header->fields[i].len + 4 < sizeof(list))
-			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s",
-				len ? ", " : "", (int)header->fields[i].len,
-				header->fields[i].text);
-	if (len && sink)
-		stoup_sink_note(sink, "%s: columns left out: %s", file, list);
-}
-
 int stoup_preset_dbn_plan(struct stoup_csv_plan *plan, const char *file,
 	const struct stoup_csv_row *header, const struct stoup_csv_row *row,
 	const struct stoup_sink *sink, struct stoup_error *err)
@@ -290,6 +275,6 @@ int stoup_preset_dbn_plan(struct stoup_csv_plan *plan, const char *file,
 	rc = stoup_preset_file(plan, file, header, 1, sink, err);
 	if (!plan->options->exchange)
 		stoup_preset_dbn_dataset(file, use->exchange);
-	left_note(header, used, file, sink);
+	stoup_preset_left_note(header, used, file, sink);
 	return rc;
 }

@@ -397,25 +397,31 @@ static void names_columns(struct making *m)
 }
 
 /* Columns that the preset does not know are told: they are not stored. */
-static void left_note(const struct making *m, const char *file, const struct stoup_sink *sink)
+void stoup_preset_left_note(const struct stoup_csv_row *header, const uint8_t *used,
+	const char *file, const struct stoup_sink *sink)
 {
-	char list[NOTE_LIST_CAP] = "";
+	char list[NOTE_LIST_CAP] = "", more[32] = "";
+	uint32_t more_cnt = 0;
 	size_t len = 0;
 
-	for (uint32_t i = 0; sink && m->header && i < m->first->field_cnt; i++) {
-		const struct stoup_csv_field *name = &m->first->fields[i];
+	for (uint32_t i = 0; i < header->field_cnt; i++) {
+		const struct stoup_csv_field *name = &header->fields[i];
 
-		if (m->used[i] || len + name->len + 16 > sizeof(list))
+		if (used[i])
 			continue;
-		if (name->len == 0)
+		if (len + name->len + 16 > sizeof(list))
+			more_cnt++;
+		else if (name->len == 0)
 			len += (size_t)snprintf(
 				list + len, sizeof(list) - len, "%s#%u", len ? ", " : "", i + 1);
 		else
 			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s",
 				len ? ", " : "", (int)name->len, name->text);
 	}
-	if (len)
-		stoup_sink_note(sink, "%s: columns left out: %s", file, list);
+	if (more_cnt)
+		snprintf(more, sizeof(more), "%s%u more", len ? " and " : "", more_cnt);
+	if (sink && (len || more_cnt))
+		stoup_sink_note(sink, "%s: columns left out: %s%s", file, list, more);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------------- */
@@ -466,7 +472,8 @@ static int columns_plan(
 	if (rc < 0)
 		return rc;
 	binds_make(m);
-	left_note(m, file, sink);
+	if (m->header)
+		stoup_preset_left_note(m->first, m->used, file, sink);
 	return 0;
 }
 

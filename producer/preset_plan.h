@@ -52,6 +52,10 @@ int stoup_preset_dbn_plan(struct stoup_csv_plan *plan, const char *file,
 	const struct stoup_csv_row *header, const struct stoup_csv_row *row,
 	const struct stoup_sink *sink, struct stoup_error *err);
 
+/* Tell the columns of a header that are not used. A NULL sink is not told. */
+void stoup_preset_left_note(const struct stoup_csv_row *header, const uint8_t *used,
+	const char *file, const struct stoup_sink *sink);
+
 /* Symbol, exchange, date and length of bars, from options and path. */
 int stoup_preset_file(struct stoup_csv_plan *plan, const char *file,
 	const struct stoup_csv_row *first, int header, const struct stoup_sink *sink,

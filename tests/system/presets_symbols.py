@@ -134,3 +134,11 @@ for times in (["--from", "2024-01-02", "--to", "2024-01-01"], ["--to", "2024-01-
     _, told = ingest("p.csv", "2024-01-02,1\n", *PLAIN, *times, expect=2)
     t.true("--from is not before --to" in told, told)
 print("ok range", flush=True)
+
+# ---- columns left out ------------------------------------------------------------------------------------
+
+EXTRA = [f"extra_column_{i}" for i in range(40)]
+_, told = ingest("q.csv", f"time,bid,ask,{','.join(EXTRA)},\n2024-01-02,1,2{',x' * 41}\n", "--format", "quotes",
+                 "--series", "A")
+t.true(f"columns left out: {', '.join(EXTRA[:11])}, #44 and 29 more" in told, told)
+print("ok left out", flush=True)
