@@ -80,7 +80,7 @@ START_TEST(messages_and_records_share_an_ingest)
 	for (s = 0; s < 8; s++) {
 		snprintf(name, sizeof(name), "X/s%u/a", s);
 		series[s] = s % 3 == 2 ? fx_series(import, name)
-		                       : mx_series_of(import, name, s % 3 ? "bipf" : "json");
+		                       : mx_series_of(import, name, s % 3 ? "frames" : "json");
 	}
 	for (uint64_t id = 0; id < cnt; id++) {
 		s = (uint32_t)(fx_mix(id) % 8);
@@ -94,7 +94,7 @@ START_TEST(messages_and_records_share_an_ingest)
 	for (s = 0; s < 8; s++) {
 		snprintf(name, sizeof(name), "X/s%u/a", s);
 		if (s % 3 != 2)
-			lists[s] = mx_read(name, s % 3 ? "bipf" : "json");
+			lists[s] = mx_read(name, s % 3 ? "frames" : "json");
 	}
 	for (uint64_t id = 0; id < cnt; id++) {
 		s = (uint32_t)(fx_mix(id) % 8);

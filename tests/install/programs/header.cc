@@ -350,7 +350,9 @@ template <class... T> static void check_builtins()
 
 	(each(static_cast<T *>(nullptr)), ...);
 	for (std::size_t i = 0; stoup_schema_builtin(i); i++)
-		if (std::ranges::count(named, stoup_schema_builtin(i)->name) != 1)
+		/* Messages have no struct. */
+		if (stoup_schema_builtin(i)->stride != 0 &&
+			std::ranges::count(named, stoup_schema_builtin(i)->name) != 1)
 			complain(__LINE__, stoup_schema_builtin(i)->name);
 }
 
