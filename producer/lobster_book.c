@@ -118,7 +118,12 @@ int stoup_lobster_book_open(
 		rc = stoup_input_open(path, &book->messages.input, err);
 	free(path);
 	if (rc < 0) {
-		if (rc != -ENOMEM)
+		if (rc == -ENOTDIR)
+			(void)stoup_error_set(err, rc,
+				"%s: the times of a LOBSTER book are in the message file beside it: unpack "
+				"the archive, and give the files",
+				name);
+		else if (rc != -ENOMEM)
 			stoup_error_prefix(err, "%s needs its message file", name);
 		stoup_lobster_book_close(book);
 		return rc;

@@ -3,6 +3,7 @@
 in one series."""
 import json
 import os
+import zipfile
 
 import lib_stoup as t
 
@@ -142,3 +143,12 @@ _, told = ingest("q.csv", f"time,bid,ask,{','.join(EXTRA)},\n2024-01-02,1,2{',x'
                  "--series", "A")
 t.true(f"columns left out: {', '.join(EXTRA[:11])}, #44 and 29 more" in told, told)
 print("ok left out", flush=True)
+
+# A pair in one zip: the book's messages are not looked for inside.
+place = os.path.join(t.temp_dir(), "pair.zip")
+with zipfile.ZipFile(place, "w") as pair:
+    pair.writestr("A_2012-06-21_1_2_message_1.csv", "34200.1,1,11,100,5853300,1\n")
+    pair.writestr("A_2012-06-21_1_2_orderbook_1.csv", "5853300,1,5853200,2\n")
+told = t.run([t.STOUP, "ingest", "--store", place + ".store", place], expect=1).stderr
+t.true("are in the message file beside it: unpack the archive, and give the files" in told, told)
+print("ok pair", flush=True)
