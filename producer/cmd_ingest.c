@@ -32,7 +32,7 @@ static const char usage_head[] =
 	"  --from T, --to T    only records from T on, and before T\n"
 	"  --threads N         readers and encoders (default: one per core)\n"
 	"  --memory SIZE       for partitioning, 256K to 2G (default 64M)\n"
-	"  --again             read files that the store has already (else they are left out)\n"
+	"  --again             read files that the store has already (else they are left out), and copies\n"
 	"  --dry-run           read and check everything, show what would be stored, store nothing\n"
 	"  --quiet             no summary, no progress\n"
 	"\n"
@@ -329,6 +329,10 @@ static int args_parse(struct args *args, int argc, char **argv, struct stoup_err
 		return stoup_error_set(err, -EINVAL, "--store DIR is missing");
 	if (args->ingest.arg_cnt == 0)
 		return stoup_error_set(err, -EINVAL, "no FILE is given");
+	if (args->ingest.options.filter.from_ns > 0 && args->ingest.options.filter.to_ns > 0 &&
+		args->ingest.options.filter.from_ns >= args->ingest.options.filter.to_ns)
+		return stoup_error_set(err, -EINVAL,
+			"--from is not before --to: no record is there (--to is the first time that is left out)");
 	if (args->event64_option && !args->ingest.to_event64)
 		return stoup_error_set(err, -EINVAL,
 			"--feed-latency, --base-latency and --max-shift are for --to event64");

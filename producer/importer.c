@@ -6,13 +6,55 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include "producer/importer_binary.h"
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
 #include "producer/preset.h"
+#include "producer/preset_meaning.h"
 #include "producer/preset_path.h"
 
-#define STOUP_MEANING_CAP 128
+/* Symbol and exchange of each preset whose pattern a path may match. */
+#define STOUP_MEANING_CAP 4096
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
+
+static int ends_with(const char *name, size_t len, const char *suffix)
+{
+	size_t suffix_len = strlen(suffix);
+
+	return len > suffix_len && strncasecmp(name + len - suffix_len, suffix, suffix_len) == 0;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* Does a file's name, without what it is packed with, end with one of the suffixes? es.dbn.csv is no DBN. */
+static int name_ends(const char *path, const char *const *suffixes)
+{
+	static const char *const packings[] = {".zst", ".gz", ".xz", ".lz4", ".zip", ".lzma"};
+	const char *name = last_part(path);
+	size_t len = strlen(name);
+
+	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
+		if (ends_with(name, len, packings[i])) {
+			len -= strlen(packings[i]);
+			break;
+		}
+	}
+	for (; *suffixes; suffixes++)
+		if (ends_with(name, len, *suffixes))
+			return 1;
+	return 0;
+}
 
 /* ---- npy --------------------------------------------------------------------------------------- */
 
@@ -50,7 +92,10 @@ static const struct stoup_importer npy = {
 /* By its (unpacked) bytes, or by its name: a fragment has no magic. */
 static int dbn_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	return (len >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL
+	if (len >= 3 && memcmp(bytes, "DBN", 3) == 0)
+		return STOUP_FORMAT_SURE;
+	return strstr(last_part(path), ".dbn") && !name_ends(path, jsonl_suffixes) &&
+	                       !name_ends(path, csv_suffixes)
 	               ? STOUP_FORMAT_SURE
 	               : STOUP_FORMAT_NO;
 }
@@ -90,8 +135,6 @@ static const char *dbn_usage(void)
 	       "  --dbn-version N     of such records: 1, 2 or 3 (default: as their lengths say)\n";
 }
 
-static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
-
 static const struct stoup_importer dbn = {
 	.name = "dbn",
 	.what = "DBN",
@@ -109,10 +152,10 @@ static const struct stoup_importer dbn = {
 /* A row of CSV may begin with a brace, too, in a file that is named so. */
 static int jsonl_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	if (strstr(path, ".jsonl") || strstr(path, ".ndjson"))
-		return STOUP_FORMAT_SURE;
-	if (strstr(path, ".csv") || strstr(path, ".tsv"))
+	if (name_ends(path, csv_suffixes))
 		return STOUP_FORMAT_NO;
+	if (strstr(last_part(path), ".jsonl") || strstr(last_part(path), ".ndjson"))
+		return STOUP_FORMAT_SURE;
 	return stoup_jsonl_is(bytes, len) ? STOUP_FORMAT_GUESS : STOUP_FORMAT_NO;
 }
 
@@ -133,8 +176,6 @@ static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input
 	jsonl.allow_partial = options->allow_partial;
 	return stoup_ingest_jsonl(sink, input, &jsonl, err);
 }
-
-static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
 
 static const struct stoup_importer jsonl = {
 	.name = "jsonl",
@@ -168,6 +209,19 @@ static int csv_named(const char *format)
 	return stoup_preset_named(format) != NULL;
 }
 
+/* Names of other formats say nothing to CSV. */
+static int csv_meaning(
+	const struct stoup_ingest_options *options, const char *path, char *dst, size_t cap)
+{
+	if (options->format && !csv_named(options->format))
+		return 0;
+	for (size_t i = 0; stoup_importers[i]; i++)
+		if (stoup_importers[i]->meaning != csv_meaning && stoup_importers[i]->suffixes &&
+			name_ends(path, stoup_importers[i]->suffixes))
+			return 0;
+	return stoup_preset_meaning(options, path, dst, cap);
+}
+
 static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_ingest_options *options, struct stoup_error *err)
 {
@@ -183,8 +237,6 @@ static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	return stoup_ingest_csv(sink, input, &csv, err);
 }
 
-static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
-
 static const struct stoup_importer csv = {
 	.name = "csv",
 	.what = "CSV",
@@ -192,6 +244,7 @@ static const struct stoup_importer csv = {
 	.takes_zip = 1,
 	.has_symbols = 1, /* presets have; the rest refuses --symbols itself */
 	.is = csv_is,
+	.meaning = csv_meaning,
 	.named = csv_named,
 	.option = csv_option,
 	.usage = stoup_csv_usage,
@@ -244,13 +297,14 @@ int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_opt
 		err, -EBADMSG, "%s: no format that is known", stoup_input_name(input));
 }
 
-uint64_t stoup_importer_meaning(const char *path, uint64_t hash)
+uint64_t stoup_importer_meaning(
+	const struct stoup_ingest_options *options, const char *path, uint64_t hash)
 {
 	char text[STOUP_MEANING_CAP];
 
 	for (size_t i = 0; stoup_importers[i]; i++) {
 		if (!stoup_importers[i]->meaning ||
-			!stoup_importers[i]->meaning(path, text, sizeof(text)))
+			!stoup_importers[i]->meaning(options, path, text, sizeof(text)))
 			continue;
 		for (const char *p = text; *p; p++)
 			hash = (hash ^ (uint8_t)*p) * UINT64_C(0x100000001b3);

@@ -62,7 +62,8 @@ struct stoup_importer {
 	int (*is)(const uint8_t *bytes, size_t len, const char *path);
 	/* What a path says of the records, as text in dst[cap]: 1; 0: nothing. Files with the same bytes are
 	 * two where it differs. NULL: paths say nothing. */
-	int (*meaning)(const char *path, char *dst, size_t cap);
+	int (*meaning)(const struct stoup_ingest_options *options, const char *path, char *dst,
+		size_t cap);
 	/* Is `format` another name that this importer answers to (a preset)? NULL: none. */
 	int (*named)(const char *format);
 	/* An option without value: 1 if it is one of this importer's. NULL: none. */
@@ -90,7 +91,8 @@ int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_opt
 	const struct stoup_importer **ret, int *ret_guess, struct stoup_error *err);
 
 /* FNV-1a of what a path says of the records, going on from `hash`. */
-uint64_t stoup_importer_meaning(const char *path, uint64_t hash);
+uint64_t stoup_importer_meaning(
+	const struct stoup_ingest_options *options, const char *path, uint64_t hash);
 
 /* Text of all --format names: "dbn, csv or npy". Static. */
 const char *stoup_importer_names(void);

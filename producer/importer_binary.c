@@ -26,10 +26,12 @@ static int itch_is(const uint8_t *bytes, size_t len, const char *path)
 }
 
 /* The day stands in the name alone. */
-static int itch_meaning(const char *path, char *dst, size_t cap)
+static int itch_meaning(
+	const struct stoup_ingest_options *options, const char *path, char *dst, size_t cap)
 {
 	unsigned year, month, day;
 
+	(void)options;
 	if (!stoup_itch_name_is(path) || stoup_itch_name_date(path, &year, &month, &day) < 0)
 		return 0;
 	snprintf(dst, cap, "itch50 %u-%u-%u", year, month, day);
@@ -118,10 +120,12 @@ static int bi5_is(const uint8_t *bytes, size_t len, const char *path)
 }
 
 /* Symbol, date and hour stand in the path alone. */
-static int bi5_meaning(const char *path, char *dst, size_t cap)
+static int bi5_meaning(
+	const struct stoup_ingest_options *options, const char *path, char *dst, size_t cap)
 {
 	struct stoup_bi5_path p;
 
+	(void)options;
 	if (bi5_is(NULL, 0, path) == STOUP_FORMAT_NO || stoup_bi5_path_parse(path, &p) < 0)
 		return 0;
 	snprintf(dst, cap, "bi5 %s %u-%u-%u %d", p.symbol, p.year, p.month, p.day, p.hour);
