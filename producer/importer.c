@@ -14,6 +14,37 @@
 
 #define STOUP_MEANING_CAP 128
 
+/* ---- names ------------------------------------------------------------------------------------- */
+
+/* Where the last of these endings stands in a file's name, from 1; 0: none is in it. */
+static size_t name_last(const char *path, const char *const *endings)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	size_t last = 0;
+
+	for (; *endings; endings++) {
+		const char *at = base;
+
+		while ((at = strcasestr(at, *endings))) {
+			at++;
+			if ((size_t)(at - base) > last)
+				last = (size_t)(at - base);
+		}
+	}
+	return last;
+}
+
+/* Does a file's name, not that of its directory, say that it is of these endings? The last ending that is
+ * known counts, whatever stands behind it: a.dbn.csv is CSV, a.dbn.part.zst is DBN. */
+static int name_says(const char *path, const char *const *endings)
+{
+	static const char *const known[] = {
+		".dbn", ".dbz", ".jsonl", ".ndjson", ".csv", ".tsv", NULL};
+	size_t last = name_last(path, endings);
+
+	return last > 0 && last >= name_last(path, known);
+}
+
 /* ---- npy --------------------------------------------------------------------------------------- */
 
 static int npy_is(const uint8_t *bytes, size_t len, const char *path)
@@ -47,10 +78,12 @@ static const struct stoup_importer npy = {
 
 /* ---- DBN --------------------------------------------------------------------------------------- */
 
+static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
+
 /* By its (unpacked) bytes, or by its name: a fragment has no magic. */
 static int dbn_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	return (len >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL
+	return (len >= 3 && memcmp(bytes, "DBN", 3) == 0) || name_says(path, dbn_suffixes)
 	               ? STOUP_FORMAT_SURE
 	               : STOUP_FORMAT_NO;
 }
@@ -90,8 +123,6 @@ static const char *dbn_usage(void)
 	       "  --dbn-version N     of such records: 1, 2 or 3 (default: as their lengths say)\n";
 }
 
-static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
-
 static const struct stoup_importer dbn = {
 	.name = "dbn",
 	.what = "DBN",
@@ -106,12 +137,15 @@ static const struct stoup_importer dbn = {
 
 /* ---- JSON lines -------------------------------------------------------------------------------- */
 
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
+
 /* A row of CSV may begin with a brace, too, in a file that is named so. */
 static int jsonl_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	if (strstr(path, ".jsonl") || strstr(path, ".ndjson"))
+	if (name_says(path, jsonl_suffixes))
 		return STOUP_FORMAT_SURE;
-	if (strstr(path, ".csv") || strstr(path, ".tsv"))
+	if (name_says(path, csv_suffixes))
 		return STOUP_FORMAT_NO;
 	return stoup_jsonl_is(bytes, len) ? STOUP_FORMAT_GUESS : STOUP_FORMAT_NO;
 }
@@ -133,8 +167,6 @@ static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input
 	jsonl.allow_partial = options->allow_partial;
 	return stoup_ingest_jsonl(sink, input, &jsonl, err);
 }
-
-static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
 
 static const struct stoup_importer jsonl = {
 	.name = "jsonl",
@@ -182,8 +214,6 @@ static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 			"--date %.40s: a day from 1970 on, such as 2012-06-21", options->date);
 	return stoup_ingest_csv(sink, input, &csv, err);
 }
-
-static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
 
 static const struct stoup_importer csv = {
 	.name = "csv",

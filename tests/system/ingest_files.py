@@ -47,6 +47,17 @@ os.mkdir(empty)
 t.true("no file below it has the name of a format" in ingest("e", empty, expect=1).stderr, "an empty directory")
 t.true(not os.path.exists(os.path.join(WORK, "e")), "and no store")
 
+# ---- the format is told by the last ending of the file's own name, not by an earlier one or a directory's ----------
+for name in ("es.dbn.csv", "es.DBN.CSV", "x.jsonl.csv", "es.dbn.d/q.csv", "es.dbn.d/q.txt", "x.jsonl.d/q.csv"):
+    ingest("named", "--dry-run", quotes(name, 0, 3))
+for name in ("x.csv.d/q.jsonl", "x.csv.jsonl", "x.csv.d/q.txt", "x.dbn.d/q.JSONL"):
+    path = quotes(name, 0, 0)
+    with open(path, "w", encoding="ascii") as out:
+        out.write('1700000000 {"p":1}\n')
+    ingest("named", "--dry-run", path, columns=["--series", "FX/A/bipf"])
+for name in ("q.csv.dbn", "q.csv.d/es.Dbn.part"):
+    t.true("no DBN: it begins neither" in ingest("named", "--dry-run", quotes(name, 0, 3), expect=1).stderr, name)
+
 # ---- threads change nothing: neither records nor which error is told ------------------------------------------
 files = [os.path.join(WORK, "days", f"part{k}.csv") for k in range(12)]
 for threads in ("1", "2", "16"):
