@@ -69,16 +69,17 @@ static int importer_choose(const struct stoup_ingest *ingest, struct stoup_input
 }
 
 /* Opened once: what was looked at in a pipe can not be read again. */
-static int file_import(
-	struct run *run, const char *path, const struct stoup_sink *sink, struct stoup_error *err)
+static int file_import(struct run *run, const struct stoup_file *file,
+	const struct stoup_sink *sink, struct stoup_error *err)
 {
 	struct stoup_ingest_options options = run->ingest->options;
 	const struct stoup_importer *importer;
 	struct stoup_input *input;
-	int rc = stoup_input_open(path, &input, err);
+	int rc = file->member < 0 ? stoup_input_open(file->path, &input, err)
+	                          : stoup_input_open_member(file->path, (uint32_t)file->member,
+					    file->name, &input, err);
 
 	options.csv.threads = run->threads_per_file;
-
 	if (rc < 0)
 		return rc;
 	rc = importer_choose(run->ingest, input, sink, &importer, err);
@@ -89,14 +90,21 @@ static int file_import(
 	return rc;
 }
 
+/* What the records are beside the bytes: options, what the name says, and which file of an archive it is. */
+static uint64_t meaning_of(const struct run *run, const struct stoup_file *file)
+{
+	uint64_t hash = stoup_importer_meaning(file->name, run->ingest->options_hash);
+
+	return file->member < 0 ? hash : (hash ^ (uint64_t)file->member) * UINT64_C(0x100000001b3);
+}
+
 /* Read one file into a sink, unless the store has it. The store does not change: it is locked. */
 static int file_read(void *arg, size_t idx, const struct stoup_sink *sink, struct stoup_error *err)
 {
 	struct run *run = arg;
 	struct source_state *source = &run->sources[idx];
-	const char *path = run->files.paths[idx];
-	int rc = stoup_source_of(path, stoup_importer_meaning(path, run->ingest->options_hash),
-		&source->source, err);
+	const struct stoup_file *file = &run->files.at[idx];
+	int rc = stoup_source_of(file->path, meaning_of(run, file), &source->source, err);
 
 	if (rc < 0)
 		return rc;
@@ -106,9 +114,9 @@ static int file_read(void *arg, size_t idx, const struct stoup_sink *sink, struc
 			stoup_source_known(stoup_import_store(run->import), &source->source.entry);
 	if (source->known)
 		return 0;
-	rc = file_import(run, path, sink, err);
+	rc = file_import(run, file, sink, err);
 	if (rc == 0 && source->is_file)
-		source->is_file = stoup_source_same(path, &source->source);
+		source->is_file = stoup_source_same(file->path, &source->source);
 	return rc;
 }
 
@@ -170,7 +178,7 @@ static int sources_finish(struct run *run, size_t *ret_known_cnt, struct stoup_e
 			snprintf(more, sizeof(more), " and %zu more", known_cnt - 1);
 		fprintf(stderr,
 			"%s%s: the store has %s already (in %s, with these options): left out; --again reads %s\n",
-			run->files.paths[first], more, known_cnt > 1 ? "them" : "it",
+			run->files.at[first].name, more, known_cnt > 1 ? "them" : "it",
 			name ? name + 1 : "", known_cnt > 1 ? "them" : "it");
 	}
 	*ret_known_cnt = known_cnt;

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lib_stoup as t  # noqa: E402
@@ -104,6 +105,38 @@ t.equal(rows("range").count("\n"), 10, "ten seconds")
 t.true("is not a time" in ingest("range", files[0], "--from", "noon", expect=2).stderr, "a time that is none")
 t.true("has no symbols" in ingest("range", files[2], "--symbols", "A*", expect=1).stderr,
        "symbols of data without symbols")
+
+# ---- an archive of several files: its data in order, the rest told -----------------------------------------------
+def archive(path, members):
+    path = os.path.join(WORK, path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in members:
+            out.writestr(name, data)
+    return path
+
+
+def text_of(first, cnt):
+    with open(quotes("member.csv", first, cnt), encoding="ascii") as found:
+        return found.read()
+
+
+several = archive("several.zip", [("days/a.csv", text_of(0, 50)), ("report.txt", "50 rows"),
+                                  ("days/b.csv", text_of(50, 7))])
+told = ingest("zip", several, "--quiet")
+t.equal(told.stderr, f"{several}: 1 file was left out, whose names are of no format that is known: report.txt\n",
+        "what is left out of an archive")
+t.equal(rows("zip").count("\n"), 57, "both of its tables")
+t.equal(ingest("zip", several).stdout, "nothing new: the store has all of the files already\n", "known by members")
+twins = archive("twins.zip", [("a.csv", text_of(0, 5)), ("b.csv", text_of(0, 5))])
+said = ingest("twins", twins, expect=1).stderr
+t.true("twins.zip/b.csv:1: 2023-11-14T22:13:20.000000000Z is before" in said, said)
+said = ingest("none", archive("none.zip", [("a.pdf", "x"), ("b.pdf", "y")]), expect=1).stderr
+t.true("none.zip is a zip archive of several files (a.pdf, b.pdf)" in said, said)
+with open(several, "r+b") as out:
+    out.seek(60)
+    out.write(b"\xff\xfe\xfd")
+said = ingest("broken", several, expect=1).stderr
+t.true("several.zip/days/a.csv: zip data damaged" in said, said)
 
 # ---- Ctrl-C in the middle: ended by the signal, and nothing is left ----------------------------------------------
 pipe = os.path.join(WORK, "pipe")
