@@ -67,10 +67,14 @@ static const char *npy_usage(void)
 
 static const char *const npy_suffixes[] = {".npy", ".npz", NULL};
 
+static const char *const npy_takes[] = {
+	"schema", "time", "interval", "columns", "map", "scale", NULL};
+
 static const struct stoup_importer npy = {
 	.name = "npy",
 	.what = "a NumPy array",
 	.suffixes = npy_suffixes,
+	.takes = npy_takes,
 	.is = npy_is,
 	.usage = npy_usage,
 	.ingest = npy_ingest,
@@ -123,10 +127,13 @@ static const char *dbn_usage(void)
 	       "  --dbn-version N     of such records: 1, 2 or 3 (default: as their lengths say)\n";
 }
 
+static const char *const dbn_takes[] = {"one-stream", "dataset", "dbn-version", NULL};
+
 static const struct stoup_importer dbn = {
 	.name = "dbn",
 	.what = "DBN",
 	.suffixes = dbn_suffixes,
+	.takes = dbn_takes,
 	.has_symbols = 1,
 	.is = dbn_is,
 	.flag = dbn_flag,
@@ -168,10 +175,14 @@ static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input
 	return stoup_ingest_jsonl(sink, input, &jsonl, err);
 }
 
+static const char *const jsonl_takes[] = {"series-path", "as", "time", "time-format", "time-zone",
+	"schema", "columns", "map", "interval", "scale", "header", "delimiter", NULL};
+
 static const struct stoup_importer jsonl = {
 	.name = "jsonl",
 	.what = "JSON lines",
 	.suffixes = jsonl_suffixes,
+	.takes = jsonl_takes,
 	.has_symbols = 1,
 	.is = jsonl_is,
 	.option = jsonl_option,
@@ -215,10 +226,15 @@ static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	return stoup_ingest_csv(sink, input, &csv, err);
 }
 
+static const char *const csv_takes[] = {"schema", "columns", "time", "map", "time-format",
+	"time-zone", "interval", "scale", "header", "delimiter", "exchange", "size-scale", "date",
+	"symbol", NULL};
+
 static const struct stoup_importer csv = {
 	.name = "csv",
 	.what = "CSV",
 	.suffixes = csv_suffixes,
+	.takes = csv_takes,
 	.takes_zip = 1,
 	.has_symbols = 1, /* presets have; the rest refuses --symbols itself */
 	.is = csv_is,
@@ -273,6 +289,44 @@ int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_opt
 	return stoup_error_set(
 		err, -EBADMSG, "%s: no format that is known", stoup_input_name(input));
 }
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+/* The name in the importer's list, or NULL. */
+static const char *taken(const struct stoup_importer *importer, const char *option)
+{
+	for (const char *const *name = importer->takes; name && *name; name++)
+		if (strcmp(*name, option) == 0)
+			return *name;
+	return NULL;
+}
+
+int stoup_importer_takes(const struct stoup_importer *importer, const char *option)
+{
+	return taken(importer, option) != NULL;
+}
+
+const char *stoup_importer_option(const char *option)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; stoup_importers[i] && !name; i++)
+		name = taken(stoup_importers[i], option);
+	return name;
+}
+
+void stoup_importer_takers(const char *option, char *dst, size_t cap)
+{
+	size_t at = 0;
+
+	dst[0] = '\0';
+	for (size_t i = 0; stoup_importers[i] && at < cap; i++)
+		if (taken(stoup_importers[i], option))
+			at += (size_t)snprintf(dst + at, cap - at, "%s%s", at ? ", " : "",
+				stoup_importers[i]->what);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------- */
 
 uint64_t stoup_importer_meaning(const char *path, uint64_t hash)
 {
