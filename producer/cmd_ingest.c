@@ -97,13 +97,27 @@ static int format_option(const char *value, const char **ret, struct stoup_error
 	return 0;
 }
 
+/* An option that only some formats have: it is for files of those. */
+static void importer_given(struct args *args, const char *name)
+{
+	struct stoup_ingest *ingest = &args->ingest;
+	const char *option = stoup_importer_option(name);
+
+	args->importer_option = 1;
+	for (size_t i = 0; i < ingest->given_cnt && option; i++)
+		if (strcmp(ingest->given[i], option) == 0)
+			return;
+	if (option && ingest->given_cnt < STOUP_GIVEN_CAP)
+		ingest->given[ingest->given_cnt++] = option;
+}
+
 /* Is it a flag of one of the importers? */
 static int importer_flag(struct args *args, const char *name)
 {
 	for (size_t i = 0; stoup_importers[i]; i++) {
 		if (stoup_importers[i]->flag &&
 			stoup_importers[i]->flag(&args->ingest.options, name)) {
-			args->importer_option = 1;
+			importer_given(args, name);
 			return 1;
 		}
 	}
@@ -121,7 +135,7 @@ static int importer_option(
 		                 : -ENOENT;
 
 		if (rc != -ENOENT) {
-			args->importer_option = 1;
+			importer_given(args, name);
 			return rc;
 		}
 	}

@@ -19,41 +19,33 @@
 
 /* ---- names ------------------------------------------------------------------------------------- */
 
-static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
-static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
-static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
-
-static int ends_with(const char *name, size_t len, const char *suffix)
+/* Where the last of these endings stands in a file's name, from 1; 0: none is in it. */
+static size_t name_last(const char *path, const char *const *endings)
 {
-	size_t suffix_len = strlen(suffix);
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	size_t last = 0;
 
-	return len > suffix_len && strncasecmp(name + len - suffix_len, suffix, suffix_len) == 0;
-}
+	for (; *endings; endings++) {
+		const char *at = base;
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
-/* Does a file's name, without what it is packed with, end with one of the suffixes? es.dbn.csv is no DBN. */
-static int name_ends(const char *path, const char *const *suffixes)
-{
-	static const char *const packings[] = {".zst", ".gz", ".xz", ".lz4", ".zip", ".lzma"};
-	const char *name = last_part(path);
-	size_t len = strlen(name);
-
-	for (size_t i = 0; i < sizeof(packings) / sizeof(packings[0]); i++) {
-		if (ends_with(name, len, packings[i])) {
-			len -= strlen(packings[i]);
-			break;
+		while ((at = strcasestr(at, *endings))) {
+			at++;
+			if ((size_t)(at - base) > last)
+				last = (size_t)(at - base);
 		}
 	}
-	for (; *suffixes; suffixes++)
-		if (ends_with(name, len, *suffixes))
-			return 1;
-	return 0;
+	return last;
+}
+
+/* Does a file's name, not that of its directory, say that it is of these endings? The last ending that is
+ * known counts, whatever stands behind it: a.dbn.csv is CSV, a.dbn.part.zst is DBN. */
+static int name_says(const char *path, const char *const *endings)
+{
+	static const char *const known[] = {
+		".dbn", ".dbz", ".jsonl", ".ndjson", ".csv", ".tsv", NULL};
+	size_t last = name_last(path, endings);
+
+	return last > 0 && last >= name_last(path, known);
 }
 
 /* ---- npy --------------------------------------------------------------------------------------- */
@@ -78,10 +70,14 @@ static const char *npy_usage(void)
 
 static const char *const npy_suffixes[] = {".npy", ".npz", NULL};
 
+static const char *const npy_takes[] = {
+	"schema", "time", "interval", "columns", "map", "scale", NULL};
+
 static const struct stoup_importer npy = {
 	.name = "npy",
 	.what = "a NumPy array",
 	.suffixes = npy_suffixes,
+	.takes = npy_takes,
 	.is = npy_is,
 	.usage = npy_usage,
 	.ingest = npy_ingest,
@@ -89,13 +85,12 @@ static const struct stoup_importer npy = {
 
 /* ---- DBN --------------------------------------------------------------------------------------- */
 
+static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
+
 /* By its (unpacked) bytes, or by its name: a fragment has no magic. */
 static int dbn_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	if (len >= 3 && memcmp(bytes, "DBN", 3) == 0)
-		return STOUP_FORMAT_SURE;
-	return strstr(last_part(path), ".dbn") && !name_ends(path, jsonl_suffixes) &&
-	                       !name_ends(path, csv_suffixes)
+	return (len >= 3 && memcmp(bytes, "DBN", 3) == 0) || name_says(path, dbn_suffixes)
 	               ? STOUP_FORMAT_SURE
 	               : STOUP_FORMAT_NO;
 }
@@ -135,10 +130,13 @@ static const char *dbn_usage(void)
 	       "  --dbn-version N     of such records: 1, 2 or 3 (default: as their lengths say)\n";
 }
 
+static const char *const dbn_takes[] = {"one-stream", "dataset", "dbn-version", NULL};
+
 static const struct stoup_importer dbn = {
 	.name = "dbn",
 	.what = "DBN",
 	.suffixes = dbn_suffixes,
+	.takes = dbn_takes,
 	.has_symbols = 1,
 	.is = dbn_is,
 	.flag = dbn_flag,
@@ -149,13 +147,16 @@ static const struct stoup_importer dbn = {
 
 /* ---- JSON lines -------------------------------------------------------------------------------- */
 
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
+
 /* A row of CSV may begin with a brace, too, in a file that is named so. */
 static int jsonl_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	if (name_ends(path, csv_suffixes))
-		return STOUP_FORMAT_NO;
-	if (strstr(last_part(path), ".jsonl") || strstr(last_part(path), ".ndjson"))
+	if (name_says(path, jsonl_suffixes))
 		return STOUP_FORMAT_SURE;
+	if (name_says(path, csv_suffixes))
+		return STOUP_FORMAT_NO;
 	return stoup_jsonl_is(bytes, len) ? STOUP_FORMAT_GUESS : STOUP_FORMAT_NO;
 }
 
@@ -177,10 +178,14 @@ static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input
 	return stoup_ingest_jsonl(sink, input, &jsonl, err);
 }
 
+static const char *const jsonl_takes[] = {"series-path", "as", "time", "time-format", "time-zone",
+	"schema", "columns", "map", "interval", "scale", "header", "delimiter", NULL};
+
 static const struct stoup_importer jsonl = {
 	.name = "jsonl",
 	.what = "JSON lines",
 	.suffixes = jsonl_suffixes,
+	.takes = jsonl_takes,
 	.has_symbols = 1,
 	.is = jsonl_is,
 	.option = jsonl_option,
@@ -217,7 +222,7 @@ static int csv_meaning(
 		return 0;
 	for (size_t i = 0; stoup_importers[i]; i++)
 		if (stoup_importers[i]->meaning != csv_meaning && stoup_importers[i]->suffixes &&
-			name_ends(path, stoup_importers[i]->suffixes))
+			name_says(path, stoup_importers[i]->suffixes))
 			return 0;
 	return stoup_preset_meaning(options, path, dst, cap);
 }
@@ -237,10 +242,15 @@ static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	return stoup_ingest_csv(sink, input, &csv, err);
 }
 
+static const char *const csv_takes[] = {"schema", "columns", "time", "map", "time-format",
+	"time-zone", "interval", "scale", "header", "delimiter", "exchange", "size-scale", "date",
+	"symbol", NULL};
+
 static const struct stoup_importer csv = {
 	.name = "csv",
 	.what = "CSV",
 	.suffixes = csv_suffixes,
+	.takes = csv_takes,
 	.takes_zip = 1,
 	.has_symbols = 1, /* presets have; the rest refuses --symbols itself */
 	.is = csv_is,
@@ -296,6 +306,44 @@ int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_opt
 	return stoup_error_set(
 		err, -EBADMSG, "%s: no format that is known", stoup_input_name(input));
 }
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+/* The name in the importer's list, or NULL. */
+static const char *taken(const struct stoup_importer *importer, const char *option)
+{
+	for (const char *const *name = importer->takes; name && *name; name++)
+		if (strcmp(*name, option) == 0)
+			return *name;
+	return NULL;
+}
+
+int stoup_importer_takes(const struct stoup_importer *importer, const char *option)
+{
+	return taken(importer, option) != NULL;
+}
+
+const char *stoup_importer_option(const char *option)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; stoup_importers[i] && !name; i++)
+		name = taken(stoup_importers[i], option);
+	return name;
+}
+
+void stoup_importer_takers(const char *option, char *dst, size_t cap)
+{
+	size_t at = 0;
+
+	dst[0] = '\0';
+	for (size_t i = 0; stoup_importers[i] && at < cap; i++)
+		if (taken(stoup_importers[i], option))
+			at += (size_t)snprintf(dst + at, cap - at, "%s%s", at ? ", " : "",
+				stoup_importers[i]->what);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------- */
 
 uint64_t stoup_importer_meaning(
 	const struct stoup_ingest_options *options, const char *path, uint64_t hash)

@@ -94,10 +94,14 @@ static const char *itch_usage(void)
 
 static const char *const itch_suffixes[] = {".NASDAQ_ITCH50", "-v50.txt", ".itch50", NULL};
 
+static const char *const itch_takes[] = {
+	"date", "time-zone", "dataset", "raw", "raw-only", "no-raw", NULL};
+
 const struct stoup_importer stoup_importer_itch = {
 	.name = "itch50",
 	.what = "ITCH 5.0",
 	.suffixes = itch_suffixes,
+	.takes = itch_takes,
 	.has_symbols = 1,
 	.is = itch_is,
 	.meaning = itch_meaning,
@@ -200,10 +204,13 @@ static const char *bi5_usage(void)
 
 static const char *const bi5_suffixes[] = {".bi5", NULL};
 
+static const char *const bi5_takes[] = {"symbol", "date", "hour", "point", "dataset", NULL};
+
 const struct stoup_importer stoup_importer_bi5 = {
 	.name = "bi5",
 	.what = "Dukascopy ticks",
 	.suffixes = bi5_suffixes,
+	.takes = bi5_takes,
 	.has_symbols = 1,
 	.is = bi5_is,
 	.meaning = bi5_meaning,
@@ -240,9 +247,12 @@ static const char *frames_usage(void)
 	       "                      the time before the length: u64le:us\n";
 }
 
+static const char *const frames_takes[] = {"frame-length", "frame-time", "frame-time-first", NULL};
+
 const struct stoup_importer stoup_importer_frames = {
 	.name = "frames",
 	.what = "messages behind their lengths",
+	.takes = frames_takes,
 	.option = frames_option,
 	.usage = frames_usage,
 	.ingest = frames_ingest,

@@ -16,6 +16,7 @@ struct source_state {
 	struct stoup_source source;
 	int is_file;                            /* `source` says what was read */
 	int has_records;                        /* something of it was put */
+	const struct stoup_importer *importer;  /* what read it; NULL: nothing did */
 	const struct stoup_store_volume *known; /* left out: it is in the store */
 };
 
@@ -55,14 +56,64 @@ static int symbols_check(const struct stoup_ingest *ingest, const struct stoup_i
 		stoup_input_name(input), importer->what);
 }
 
+/* An option that another format has would be ignored silently. Where files of several formats are read, it
+ * may be for those to come: options_unused looks when all were seen. */
+static int options_check(const struct run *run, const struct stoup_input *input,
+	const struct stoup_importer *importer, struct stoup_error *err)
+{
+	const struct stoup_ingest *ingest = run->ingest;
+	char takers[160];
+
+	if (run->files.cnt > 1 && !ingest->options.format)
+		return 0;
+	for (size_t i = 0; i < ingest->given_cnt; i++) {
+		if (stoup_importer_takes(importer, ingest->given[i]))
+			continue;
+		stoup_importer_takers(ingest->given[i], takers, sizeof(takers));
+		return stoup_error_set(err, -EINVAL, "%s: --%s is for %s, and this is %s",
+			stoup_input_name(input), ingest->given[i], takers, importer->what);
+	}
+	return 0;
+}
+
+static int is_used(const struct run *run, const char *option)
+{
+	for (size_t i = 0; i < run->files.cnt; i++) {
+		const struct source_state *source = &run->sources[i];
+
+		/* What a file is that the store has already was not looked at. */
+		if (!source->importer || stoup_importer_takes(source->importer, option))
+			return 1;
+	}
+	return 0;
+}
+
+/* After all files: was every option one of a format that was read? */
+static int options_unused(const struct run *run, struct stoup_error *err)
+{
+	char takers[160];
+
+	for (size_t i = 0; i < run->ingest->given_cnt; i++) {
+		if (is_used(run, run->ingest->given[i]))
+			continue;
+		stoup_importer_takers(run->ingest->given[i], takers, sizeof(takers));
+		return stoup_error_set(err, -EINVAL,
+			"--%s is for %s, and none of the files is such", run->ingest->given[i],
+			takers);
+	}
+	return 0;
+}
+
 /* What reads a file: the importer that knows it. */
-static int importer_choose(const struct stoup_ingest *ingest, struct stoup_input *input,
+static int importer_choose(const struct run *run, struct stoup_input *input,
 	const struct stoup_sink *sink, const struct stoup_importer **ret, struct stoup_error *err)
 {
-	int guess, rc = stoup_importer_find(input, &ingest->options, ret, &guess, err);
+	int guess, rc = stoup_importer_find(input, &run->ingest->options, ret, &guess, err);
 
 	if (rc == 0)
-		rc = symbols_check(ingest, input, *ret, err);
+		rc = symbols_check(run->ingest, input, *ret, err);
+	if (rc == 0 && !run->build) /* which has said so already */
+		rc = options_check(run, input, *ret, err);
 	if (rc == 0 && guess)
 		stoup_sink_note(sink, "%s: taken as %s (--format %s)", stoup_input_name(input),
 			(*ret)->what, (*ret)->name);
@@ -123,10 +174,10 @@ static struct stoup_sink counting_sink(struct counting *counting)
 
 /* Opened once: what was looked at in a pipe can not be read again. */
 static int file_import(struct run *run, const struct stoup_file *file,
-	const struct stoup_sink *sink, struct stoup_error *err)
+	const struct stoup_sink *sink, const struct stoup_importer **ret_importer,
+	struct stoup_error *err)
 {
 	struct stoup_ingest_options options = run->ingest->options;
-	const struct stoup_importer *importer;
 	struct stoup_input *input;
 	int rc = file->member < 0 ? stoup_input_open(file->path, &input, err)
 	                          : stoup_input_open_member(file->path, (uint32_t)file->member,
@@ -135,10 +186,10 @@ static int file_import(struct run *run, const struct stoup_file *file,
 	options.csv.threads = run->threads_per_file;
 	if (rc < 0)
 		return rc;
-	rc = importer_choose(run->ingest, input, sink, &importer, err);
+	rc = importer_choose(run, input, sink, ret_importer, err);
 	if (rc == 0)
-		rc = run->build ? to_event64(run, input, importer, err)
-		                : importer->ingest(sink, input, &options, err);
+		rc = run->build ? to_event64(run, input, *ret_importer, err)
+		                : (*ret_importer)->ingest(sink, input, &options, err);
 	stoup_input_close(input);
 	return rc;
 }
@@ -170,7 +221,7 @@ static int file_read(void *arg, size_t idx, const struct stoup_sink *sink, struc
 			stoup_source_known(stoup_import_store(run->import), &source->source.entry);
 	if (source->known)
 		return 0;
-	rc = file_import(run, file, &counted, err);
+	rc = file_import(run, file, &counted, &source->importer, err);
 	if (rc == 0 && source->is_file)
 		source->is_file = stoup_source_same(file->path, &source->source);
 	return rc;
@@ -287,6 +338,8 @@ static int finish(struct run *run, struct stoup_error *err)
 
 	if (rc == 0 && !run->ingest->again)
 		rc = copies_check(run, err);
+	if (rc == 0)
+		rc = options_unused(run, err);
 	if (rc == 0)
 		rc = sources_finish(run, &known_cnt, err);
 	if (rc < 0)

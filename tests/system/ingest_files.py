@@ -48,6 +48,41 @@ os.mkdir(empty)
 t.true("no file below it has the name of a format" in ingest("e", empty, expect=1).stderr, "an empty directory")
 t.true(not os.path.exists(os.path.join(WORK, "e")), "and no store")
 
+# ---- the format is told by the last ending of the file's own name, not by an earlier one or a directory's ----------
+for name in ("es.dbn.csv", "es.DBN.CSV", "x.jsonl.csv", "es.dbn.d/q.csv", "es.dbn.d/q.txt", "x.jsonl.d/q.csv"):
+    ingest("named", "--dry-run", quotes(name, 0, 3))
+for name in ("x.csv.d/q.jsonl", "x.csv.jsonl", "x.csv.d/q.txt", "x.dbn.d/q.JSONL"):
+    path = quotes(name, 0, 0)
+    with open(path, "w", encoding="ascii") as out:
+        out.write('1700000000 {"p":1}\n')
+    ingest("named", "--dry-run", path, columns=["--series", "FX/A/bipf"])
+for name in ("q.csv.dbn", "q.csv.d/es.Dbn.part"):
+    t.true("no DBN: it begins neither" in ingest("named", "--dry-run", quotes(name, 0, 3), expect=1,
+                                                columns=["--series", "FX/A/mbo"]).stderr, name)
+
+# ---- an option of another format is not ignored ------------------------------------------------------------------
+plain, lines = quotes("options/q.csv", 0, 3), quotes("options/q.jsonl", 0, 0)
+with open(lines, "w", encoding="ascii") as out:
+    out.write('1700000000 {"p":1}\n')
+for options, reason in (
+        (["--raw"], "--raw is for ITCH 5.0"), (["--as", "text"], "--as is for JSON lines"), (["--hour", "3"], "--hour is for"),
+        (["--frame-length", "u8"], "--frame-length is for messages"), (["--one-stream"], "--one-stream is for DBN"),
+        (["--dataset", "X"], "--dataset is for DBN, Dukascopy ticks, ITCH 5.0, and this is CSV")):
+    t.true(f"q.csv: {reason}" in ingest("options", *options, plain, expect=1).stderr, f"{options} of CSV")
+for options in (["--exchange", "X"], ["--symbol", "X"], ["--date", "2020-01-01"], ["--size-scale", "3"]):
+    t.true(f"q.csv: {options[0]} is for CSV of a feed" in ingest("options", *options, plain, expect=1).stderr,
+           f"{options} where columns are told")
+for options in (["--raw"], ["--date", "2020-01-01"], ["--symbol", "X"], ["--size-scale", "3"], ["--point", "5"]):
+    said = ingest("options", *options, lines, expect=1, columns=["--series", "FX/A/bipf"]).stderr
+    t.true(f"q.jsonl: {options[0]} is for " in said and "and this is JSON lines" in said, said)
+t.true(not os.path.exists(os.path.join(WORK, "options", "00000001")), "nothing is stored")
+# Of several files it may be for one; where it is for none, nothing is stored either.
+said = ingest("options", "--raw", plain, quotes("options/r.csv", 3, 3), expect=1).stderr
+t.equal(said, "stoup ingest: --raw is for ITCH 5.0, and none of the files is such\n", "an option for none of the files")
+both = ["--format", "frames", "--series", "X/Y/frames", "--frame-length", "u8", "--frame-time", "0:u32le:s"]
+t.true("in the message or before it, not both" in
+       ingest("options", "--frame-time-first", "u32le:s", plain, expect=2, columns=both).stderr, "two places of a time")
+
 # ---- threads change nothing: neither records nor which error is told ------------------------------------------
 files = [os.path.join(WORK, "days", f"part{k}.csv") for k in range(12)]
 for threads in ("1", "2", "16"):
