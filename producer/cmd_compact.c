@@ -35,7 +35,7 @@ static const char usage_text[] =
 	"                    refuse (default) names them; merge takes all their records in, by time, those of\n"
 	"                    the older volume first where times are equal, so that a record that two volumes\n"
 	"                    hold is there twice; dedup takes them in, too, but of records that are equal in\n"
-	"                    every byte in two volumes keeps one (equal records of one volume stay)\n"
+	"                    every byte in two ingests keeps one (equal records of one ingest stay)\n"
 	"  --dry-run         only say what would be done\n"
 	"  --threads N       encoders (default: one per core)\n"
 	"  --memory SIZE     for decoded blocks, 1M to 64G (default 64M and one block of each volume in which\n"

@@ -44,7 +44,7 @@ struct stoup_rewrite_options {
 	uint64_t volume_len;            /* decoded bytes of a volume; 0: 4 GiB */
 	uint64_t memory_len;            /* of decoded blocks; 0: by itself, see above */
 	uint32_t threads;               /* encoders; 0: one per core */
-	int dedup;        /* of records that are equal in two overlapping volumes, keep one */
+	int dedup;        /* of records that are equal in two overlapping ingests, keep one */
 	int allow_faults; /* damaged volumes are no reason to refuse: repair */
 	int dry_run;      /* no lock, nothing is written */
 	int quiet;

@@ -147,6 +147,30 @@ for copy in copies[1:]:
     shutil.copy(os.path.join(copy, c.volumes_of(copy)[0]), copies[0])
 c.stoup("compact", "--quiet", "--overlaps", "dedup", copies[0])
 c.must_be_same(copies[0], copies[1], "as each of the copies")
+# A copy that begins in the middle of another one.
+first, second = c.new_store(), c.new_store([5])
+for store, at in ((first, 0), (second, 5)):
+    t.dbn_file(store + ".dbn", {"AAA": 11}, (t.mbo(11, K + at + i, 10**9 * (at + i + 1), 1) for i in range(10)))
+    t.run([t.STOUP, "ingest", "--quiet", "--store", store, store + ".dbn"])
+for name in c.volumes_of(second):
+    shutil.copy(os.path.join(second, name), first)
+c.stoup("compact", "--quiet", "--overlaps", "dedup", first)
+t.equal(c.info(first, AAA)["series"][0]["records"], 15 + 1000, "without the five of both")
+# Two equal ones stay at the border of two volumes of one ingest, whether the store serves it or leaves it out.
+FULL = 65536 // 56
+border = [(11, K + i - (i >= FULL), 10**9, 1) for i in range(2 * FULL)]
+for border_first in (True, False):
+    first, second = c.new_store(), c.new_store([5])
+    batch = first if border_first else second
+    for store in (first, second):
+        rows = border if store is batch else [(11, K + i, 2 * 10**9, 1) for i in (5, FULL - 1, FULL + 5)]
+        t.dbn_file(store + ".dbn", {"AAA": 11}, (t.mbo(*row) for row in rows))
+        t.run([t.STOUP, "ingest", "--quiet", "--store", store, "--block", "64K", "--volume", "64K", store + ".dbn"])
+    t.equal(max(v["batch_cnt"] for v in c.info(batch)["volumes"]), 2, "volumes of one ingest")
+    for name in c.volumes_of(second):
+        shutil.copy(os.path.join(second, name), first)
+    c.stoup("compact", "--quiet", "--overlaps", "dedup", first)
+    t.equal(c.info(first, AAA)["series"][0]["records"], 2 * FULL + 3 + 1000, "equal records at a border")
 
 # ---- rm ----------------------------------------------------------------------------------------------------------------
 store = c.copy_of(original)
