@@ -164,13 +164,40 @@ static int holds(const struct stoup_vol_index *index, const char *pattern)
 	return !pattern;
 }
 
+/* Records of each block. NULL: no memory. */
+static uint32_t *record_cnts(const struct stoup_vol_index *index)
+{
+	uint32_t *cnts = calloc(index->block_cnt + 1u, sizeof(*cnts)), i;
+
+	for (i = 0; cnts && i < index->segment_cnt; i++)
+		cnts[index->segments[i].block_idx] += index->segments[i].record_cnt;
+	return cnts;
+}
+
+/* Is the length of a block not that of a full one of `len` bytes? The last one of its schema may be shorter. Messages are
+ * of any length: one may be alone in a longer block, and a block is full where the next one does not fit in, too. */
+static int is_other_len(
+	const struct stoup_vol_index *index, uint32_t block_idx, uint32_t len, uint32_t record_cnt)
+{
+	const struct stoup_vol_block *block = &index->blocks[block_idx];
+	const struct stoup_vol_block *next =
+		block_idx + 1 < index->block_cnt && block[1].schema_idx == block->schema_idx
+			? block + 1
+			: NULL;
+
+	if (index->schemas[block->schema_idx].stride == 0)
+		return (block->raw_len > len && record_cnt > 1) ||
+		       (next && (uint64_t)block->raw_len + next->raw_len <= len);
+	return block->raw_len > len || (next && block->raw_len < len - len / 4);
+}
+
 /* Are the blocks not as was asked for? A tenth of the bytes may be otherwise: blocks that did not become shorter, the
  * last ones of their series. */
 static int is_otherwise(const struct compact *compact, const struct stoup_vol_index *index)
 {
 	const struct stoup_rewrite_options *options = &compact->options;
 	uint64_t total = 0, otherwise = 0;
-	uint32_t i;
+	uint32_t *cnts = record_cnts(index), i;
 
 	for (i = 0; i < index->block_cnt; i++) {
 		const struct stoup_vol_block *block = &index->blocks[i];
@@ -180,19 +207,18 @@ static int is_otherwise(const struct compact *compact, const struct stoup_vol_in
 
 		if (options->has_encoding)
 			other |= block->codec != options->encoding.codec ||
-			         block->transform != options->encoding.transform;
+			         block->transform !=
+			                 stoup_encoding_transform(&options->encoding, stride);
 		if (len > 0 && stride > 0)
 			len = stoup_import_block_len(len,
 				options->has_encoding ? options->encoding.codec : block->codec,
 				stride);
-		/* Shorter ones may be the last of their schema. */
 		if (len > 0)
-			other |= block->raw_len > len ||
-			         (block->raw_len < len - len / 4 && i + 1 < index->block_cnt &&
-					 index->blocks[i + 1].schema_idx == block->schema_idx);
+			other |= is_other_len(index, i, len, cnts ? cnts[i] : 1);
 		total += block->raw_len;
 		otherwise += other ? block->raw_len : 0;
 	}
+	free(cnts);
 	return otherwise > total / 10;
 }
 

@@ -475,7 +475,7 @@ uint32_t stoup_rewrite_block_len(const struct stoup_rewrite *rewrite, uint64_t s
 
 /* A block that did not become shorter is stored as it is, whatever was asked for. */
 int stoup_rewrite_is_stored_so(
-	const struct stoup_rewrite *rewrite, const struct stoup_vol_block *block)
+	const struct stoup_rewrite *rewrite, const struct stoup_vol_block *block, uint32_t stride)
 {
 	const struct stoup_encoding *encoding = &rewrite->encoding;
 
@@ -483,7 +483,8 @@ int stoup_rewrite_is_stored_so(
 		return 0;
 	if (block->codec == STOUP_CODEC_NONE && block->transform == STOUP_TRANSFORM_NONE)
 		return encoding->codec == STOUP_CODEC_NONE || !rewrite->options.has_encoding;
-	return block->codec == encoding->codec && block->transform == encoding->transform;
+	return block->codec == encoding->codec &&
+	       block->transform == stoup_encoding_transform(encoding, stride);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

@@ -118,9 +118,9 @@ const struct stoup_rewrite_series *stoup_rewrite_series(const struct stoup_rewri
 struct stoup_encoding stoup_rewrite_encoding(const struct stoup_rewrite *rewrite);
 uint32_t stoup_rewrite_block_len(const struct stoup_rewrite *rewrite, uint64_t schema_hash);
 
-/* Is a block stored as it would be anew? */
-int stoup_rewrite_is_stored_so(
-	const struct stoup_rewrite *rewrite, const struct stoup_vol_block *block);
+/* Is a block of records of `stride` bytes (0: messages) stored as it would be anew? */
+int stoup_rewrite_is_stored_so(const struct stoup_rewrite *rewrite,
+	const struct stoup_vol_block *block, uint32_t stride);
 
 /* Read, write, read back, publish. `filter` may be NULL. 0; -EBADMSG for a damaged block, -ENOSPC with the need,
  * -EEXIST for overlaps that can not be merged, -EPROTO where what was read back differs, -EINTR for Ctrl-C (the command
