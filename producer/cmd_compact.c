@@ -16,6 +16,7 @@
 #include "producer/import_state.h"
 #include "producer/rewrite_report.h"
 #include "producer/stop.h"
+#include "producer/store_private.h"
 
 static const char usage_text[] =
 	"usage: stoup compact [options] STORE [PATTERN]\n"
@@ -243,6 +244,45 @@ static int overlaps_refuse(const struct stoup_store *store, struct stoup_error *
 		store->overlap_cnt > 1 ? " and others are" : " is");
 }
 
+enum want {
+	WANT_NOT,
+	WANT_SMALL,
+	WANT_OTHERWISE
+};
+
+/* Would a small volume be taken out of an ingest whose others stay? Then it stays, too: its files would no longer be known,
+ * and it has at least one full volume beside it. */
+static int is_tail(const struct compact *compact, const uint8_t *wants, uint32_t volume_idx)
+{
+	const struct stoup_store *store = stoup_rewrite_store(compact->rewrite);
+	uint32_t first, end, i;
+	int stays = 0;
+
+	if (wants[volume_idx] != WANT_SMALL ||
+		!stoup_rewrite_is_shared(compact->rewrite, volume_idx, &first, &end))
+		return 0;
+	for (i = first; i < end; i++) {
+		if (!stoup_store_same_batch(&store->volumes[i]->index->header,
+			    &store->volumes[volume_idx]->index->header))
+			continue;
+		if (wants[i] == WANT_OTHERWISE)
+			return 0;
+		stays |= wants[i] == WANT_NOT;
+	}
+	return stays;
+}
+
+static void wanted_choose(const struct compact *compact, const uint8_t *wants)
+{
+	const struct stoup_store *store = stoup_rewrite_store(compact->rewrite);
+	uint32_t i;
+
+	for (i = 0; i < store->volume_cnt; i++) {
+		if (wants[i] != WANT_NOT && !is_tail(compact, wants, i))
+			stoup_rewrite_choose(compact->rewrite, i);
+	}
+}
+
 /* Choose; *ret_otherwise: how many are chosen for their blocks. */
 static int choose(struct compact *compact, uint32_t *ret_otherwise, struct stoup_error *err)
 {
@@ -250,11 +290,15 @@ static int choose(struct compact *compact, uint32_t *ret_otherwise, struct stoup
 	uint64_t volume_len =
 		compact->options.volume_len ? compact->options.volume_len : STOUP_IMPORT_VOLUME_LEN;
 	uint32_t i, match_cnt = 0;
+	uint8_t *wants;
 
 	if (store->overlap_cnt > 0 && compact->overlaps == OVERLAPS_REFUSE)
 		return overlaps_refuse(store, err);
 	for (i = 0; i < store->overlap_cnt; i++)
 		stoup_rewrite_choose_overlap(compact->rewrite, i);
+	wants = calloc(store->volume_cnt + 1u, sizeof(*wants));
+	if (!wants)
+		return stoup_error_set(err, -ENOMEM, "no memory to choose volumes");
 	for (i = 0; i < store->volume_cnt; i++) {
 		const struct stoup_vol_index *index = store->volumes[i]->index;
 		int otherwise;
@@ -264,9 +308,13 @@ static int choose(struct compact *compact, uint32_t *ret_otherwise, struct stoup
 		match_cnt++;
 		otherwise = is_otherwise(compact, index);
 		*ret_otherwise += otherwise != 0;
-		if (otherwise || raw_len_of(index) < volume_len / 2)
-			stoup_rewrite_choose(compact->rewrite, i);
+		if (otherwise)
+			wants[i] = WANT_OTHERWISE;
+		else if (raw_len_of(index) < volume_len / 2)
+			wants[i] = WANT_SMALL;
 	}
+	wanted_choose(compact, wants);
+	free(wants);
 	if (match_cnt == 0 && compact->pattern)
 		return stoup_error_set(err, -ENOENT, "no series of %.80s matches '%.80s'",
 			store->path, compact->pattern);
@@ -332,7 +380,7 @@ static int compact_run(struct compact *compact, struct stoup_error *err)
 
 int stoup_cmd_compact(int argc, char **argv)
 {
-	struct compact compact = {.options = {.label = "compacting"}};
+	struct compact compact = {.options = {.label = "compacting", .whole_ingests = 1}};
 	struct stoup_error err = {0};
 	int rc;
 

@@ -82,6 +82,19 @@ c.stoup("compact", "--quiet", "--volume", "128K", "--block", "64K", "--codec", "
 t.true(len(c.volumes_of(known)) > 1, "a batch of several")
 for path in files:
     t.true("has it already" in t.run([t.STOUP, "ingest", "--store", known, path]).stderr, "known after compact")
+# Also of a long ingest whose last volume is small, beside small ones that are merged, and where it is written anew.
+long = os.path.join(t.temp_dir(), "store")
+for path, options in zip(files, (["--volume", "64K"], [])):
+    t.run([t.STOUP, "ingest", "--quiet", "--store", long, "--block", "64K", *options, path])
+for day in (2, 3):
+    c.ingest(long, day, count=300)
+count = len(c.volumes_of(long))
+for options in ([], ["*/BBB/*", "--block", "128K"], ["--codec", "zstd"]):
+    c.stoup("compact", "--quiet", "--volume", "96K", long, *options)
+    for path in files:
+        done = t.run([t.STOUP, "ingest", "--store", long, path], expect=None)
+        t.true("has it already" in done.stderr, f"known after {options}: {done.stderr}")
+    t.true(len(c.volumes_of(long)) < count, "small volumes are merged")
 c.stoup("rm", "--quiet", "--to", str(t.T0 + 10**6), known, AAA)
 t.true("overlaps" in t.run([t.STOUP, "ingest", "--store", known, files[0]], expect=1).stderr, "not known after rm")
 
