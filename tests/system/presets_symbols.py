@@ -120,10 +120,10 @@ print("ok two columns", flush=True)
 
 PLAIN = ["--series", "A", "--columns", "ts:time,p:price"]
 for name, text, options, expected in (
-        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--size-scale", "3"], "--size-scale is for the files of a feed"),
-        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--exchange", "X"], "--exchange is for the files of a feed"),
-        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--symbol", "X"], "--symbol is for the files of a feed"),
-        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--date", "2024-01-02"], "--date is for the files of a feed"),
+        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--size-scale", "3"], "--size-scale is for CSV of a feed (--format)"),
+        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--exchange", "X"], "--exchange is for CSV of a feed (--format)"),
+        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--symbol", "X"], "--symbol is for CSV of a feed (--format)"),
+        ("p.csv", "2024-01-02,1\n", [*PLAIN, "--date", "2024-01-02"], "--date is for CSV of a feed (--format)"),
         ("BTCUSDT-trades-2024-01.csv", "1,2.5,3,7.5,1704067200000,true\n", ["--date", "2024-01-02"],
          "--date is for times that count from midnight, and those of binance-trades do not"),
         ("AAPL_2012-06-21_1_2_message_1.csv", "34200.1,1,1,1,1,1\n", ["--time-format", "ns"],
