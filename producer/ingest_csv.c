@@ -102,14 +102,6 @@ static int plain_check(const struct stoup_input *input, const struct stoup_csv_o
 			"%s: CSV has no symbols that --symbols could choose, unless it is of a feed "
 			"(--format)",
 			stoup_input_name(input));
-	if (options->exchange || options->symbol || options->day >= 0 || options->size_scale >= 0)
-		return stoup_error_set(err, -EINVAL,
-			"%s: --%s is for the files of a feed (--format): leave it out",
-			stoup_input_name(input),
-			options->exchange   ? "exchange"
-			: options->symbol   ? "symbol"
-			: options->day >= 0 ? "date"
-					    : "size-scale");
 	if (!options->series)
 		return stoup_error_set(err, -EINVAL,
 			"%s: a CSV file needs the name of its series (--series NAME)",
