@@ -119,6 +119,12 @@ int stoup_encoding_parse(const char *name, const char *level, struct stoup_encod
 	return -EINVAL;
 }
 
+uint32_t stoup_encoding_transform(const struct stoup_encoding *encoding, uint32_t stride)
+{
+	return stride > 0 && stride <= STOUP_FIELDS_STRIDE_CAP ? encoding->transform
+	                                                       : STOUP_TRANSFORM_NONE;
+}
+
 /* ---- encoding -------------------------------------------------------------------------------- */
 
 struct stoup_encoder {

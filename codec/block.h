@@ -59,6 +59,9 @@ struct stoup_encoding {
  * 0 or -EINVAL (unknown name, level out of range; the caller prints which names there are). */
 int stoup_encoding_parse(const char *name, const char *level, struct stoup_encoding *ret);
 
+/* The transform that records of `stride` bytes are given: none for messages (0) and for longer ones than it knows. */
+uint32_t stoup_encoding_transform(const struct stoup_encoding *encoding, uint32_t stride);
+
 /* The layout of fixed-length records, as in a volume's index: their fields inside `stride`
  * bytes, none over another. */
 struct stoup_vol_field;

@@ -11,7 +11,8 @@
  * frame. All others are raw: raw planes decode several times faster, so little gain is no gain.
  *
  * Tiles of a block are equal but for the last one, a multiple of 32 records, and not above the tile
- * length. An encoder made for speed (lz4 without hc) chooses the ops once per block, from fewer
+ * length: of records above 1 KiB the most is a multiple of 32, so that rounding does not lead beyond
+ * it. An encoder made for speed (lz4 without hc) chooses the ops once per block, from fewer
  * records.
  *
  * Concurrency: none; an encoder belongs to one thread.
@@ -366,11 +367,15 @@ static int tile_encode(struct stoup_fields_encoder *encoder, struct stoup_packer
 	return 0;
 }
 
-/* Records of a tile: equal ones, whole groups, of FIELDS_TILE_LEN bytes at most before rounding. */
+/* Records of a tile: equal ones, whole groups, of FIELDS_TILE_LEN bytes at most before rounding, and of the cap of
+ * tiles behind it. */
 static uint32_t tile_cnt(uint32_t stride, uint32_t record_cnt)
 {
 	uint32_t cap = FIELDS_TILE_LEN / stride, tiles, cnt;
+	uint32_t whole =
+		STOUP_FIELDS_TILE_LEN_CAP / stride / STOUP_FIELDS_GROUP * STOUP_FIELDS_GROUP;
 
+	cap = cap < whole ? cap : whole;
 	cap = cap < STOUP_FIELDS_TILE_CNT_CAP ? cap : STOUP_FIELDS_TILE_CNT_CAP;
 	tiles = (record_cnt + cap - 1) / cap;
 	cnt = (record_cnt + tiles - 1) / tiles;

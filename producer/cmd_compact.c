@@ -16,6 +16,7 @@
 #include "producer/import_state.h"
 #include "producer/rewrite_report.h"
 #include "producer/stop.h"
+#include "producer/store_private.h"
 
 static const char usage_text[] =
 	"usage: stoup compact [options] STORE [PATTERN]\n"
@@ -35,7 +36,7 @@ static const char usage_text[] =
 	"                    refuse (default) names them; merge takes all their records in, by time, those of\n"
 	"                    the older volume first where times are equal, so that a record that two volumes\n"
 	"                    hold is there twice; dedup takes them in, too, but of records that are equal in\n"
-	"                    every byte in two volumes keeps one (equal records of one volume stay)\n"
+	"                    every byte in two ingests keeps one (equal records of one ingest stay)\n"
 	"  --dry-run         only say what would be done\n"
 	"  --threads N       encoders (default: one per core)\n"
 	"  --memory SIZE     for decoded blocks, 1M to 64G (default 64M and one block of each volume in which\n"
@@ -164,13 +165,40 @@ static int holds(const struct stoup_vol_index *index, const char *pattern)
 	return !pattern;
 }
 
+/* Records of each block. NULL: no memory. */
+static uint32_t *record_cnts(const struct stoup_vol_index *index)
+{
+	uint32_t *cnts = calloc(index->block_cnt + 1u, sizeof(*cnts)), i;
+
+	for (i = 0; cnts && i < index->segment_cnt; i++)
+		cnts[index->segments[i].block_idx] += index->segments[i].record_cnt;
+	return cnts;
+}
+
+/* Is the length of a block not that of a full one of `len` bytes? The last one of its schema may be shorter. Messages are
+ * of any length: one may be alone in a longer block, and a block is full where the next one does not fit in, too. */
+static int is_other_len(
+	const struct stoup_vol_index *index, uint32_t block_idx, uint32_t len, uint32_t record_cnt)
+{
+	const struct stoup_vol_block *block = &index->blocks[block_idx];
+	const struct stoup_vol_block *next =
+		block_idx + 1 < index->block_cnt && block[1].schema_idx == block->schema_idx
+			? block + 1
+			: NULL;
+
+	if (index->schemas[block->schema_idx].stride == 0)
+		return (block->raw_len > len && record_cnt > 1) ||
+		       (next && (uint64_t)block->raw_len + next->raw_len <= len);
+	return block->raw_len > len || (next && block->raw_len < len - len / 4);
+}
+
 /* Are the blocks not as was asked for? A tenth of the bytes may be otherwise: blocks that did not become shorter, the
  * last ones of their series. */
 static int is_otherwise(const struct compact *compact, const struct stoup_vol_index *index)
 {
 	const struct stoup_rewrite_options *options = &compact->options;
 	uint64_t total = 0, otherwise = 0;
-	uint32_t i;
+	uint32_t *cnts = record_cnts(index), i;
 
 	for (i = 0; i < index->block_cnt; i++) {
 		const struct stoup_vol_block *block = &index->blocks[i];
@@ -180,19 +208,18 @@ static int is_otherwise(const struct compact *compact, const struct stoup_vol_in
 
 		if (options->has_encoding)
 			other |= block->codec != options->encoding.codec ||
-			         block->transform != options->encoding.transform;
+			         block->transform !=
+			                 stoup_encoding_transform(&options->encoding, stride);
 		if (len > 0 && stride > 0)
 			len = stoup_import_block_len(len,
 				options->has_encoding ? options->encoding.codec : block->codec,
 				stride);
-		/* Shorter ones may be the last of their schema. */
 		if (len > 0)
-			other |= block->raw_len > len ||
-			         (block->raw_len < len - len / 4 && i + 1 < index->block_cnt &&
-					 index->blocks[i + 1].schema_idx == block->schema_idx);
+			other |= is_other_len(index, i, len, cnts ? cnts[i] : 1);
 		total += block->raw_len;
 		otherwise += other ? block->raw_len : 0;
 	}
+	free(cnts);
 	return otherwise > total / 10;
 }
 
@@ -217,6 +244,45 @@ static int overlaps_refuse(const struct stoup_store *store, struct stoup_error *
 		store->overlap_cnt > 1 ? " and others are" : " is");
 }
 
+enum want {
+	WANT_NOT,
+	WANT_SMALL,
+	WANT_OTHERWISE
+};
+
+/* Would a small volume be taken out of an ingest whose others stay? Then it stays, too: its files would no longer be known,
+ * and it has at least one full volume beside it. */
+static int is_tail(const struct compact *compact, const uint8_t *wants, uint32_t volume_idx)
+{
+	const struct stoup_store *store = stoup_rewrite_store(compact->rewrite);
+	uint32_t first, end, i;
+	int stays = 0;
+
+	if (wants[volume_idx] != WANT_SMALL ||
+		!stoup_rewrite_is_shared(compact->rewrite, volume_idx, &first, &end))
+		return 0;
+	for (i = first; i < end; i++) {
+		if (!stoup_store_same_batch(&store->volumes[i]->index->header,
+			    &store->volumes[volume_idx]->index->header))
+			continue;
+		if (wants[i] == WANT_OTHERWISE)
+			return 0;
+		stays |= wants[i] == WANT_NOT;
+	}
+	return stays;
+}
+
+static void wanted_choose(const struct compact *compact, const uint8_t *wants)
+{
+	const struct stoup_store *store = stoup_rewrite_store(compact->rewrite);
+	uint32_t i;
+
+	for (i = 0; i < store->volume_cnt; i++) {
+		if (wants[i] != WANT_NOT && !is_tail(compact, wants, i))
+			stoup_rewrite_choose(compact->rewrite, i);
+	}
+}
+
 /* Choose; *ret_otherwise: how many are chosen for their blocks. */
 static int choose(struct compact *compact, uint32_t *ret_otherwise, struct stoup_error *err)
 {
@@ -224,11 +290,15 @@ static int choose(struct compact *compact, uint32_t *ret_otherwise, struct stoup
 	uint64_t volume_len =
 		compact->options.volume_len ? compact->options.volume_len : STOUP_IMPORT_VOLUME_LEN;
 	uint32_t i, match_cnt = 0;
+	uint8_t *wants;
 
 	if (store->overlap_cnt > 0 && compact->overlaps == OVERLAPS_REFUSE)
 		return overlaps_refuse(store, err);
 	for (i = 0; i < store->overlap_cnt; i++)
 		stoup_rewrite_choose_overlap(compact->rewrite, i);
+	wants = calloc(store->volume_cnt + 1u, sizeof(*wants));
+	if (!wants)
+		return stoup_error_set(err, -ENOMEM, "no memory to choose volumes");
 	for (i = 0; i < store->volume_cnt; i++) {
 		const struct stoup_vol_index *index = store->volumes[i]->index;
 		int otherwise;
@@ -238,9 +308,13 @@ static int choose(struct compact *compact, uint32_t *ret_otherwise, struct stoup
 		match_cnt++;
 		otherwise = is_otherwise(compact, index);
 		*ret_otherwise += otherwise != 0;
-		if (otherwise || raw_len_of(index) < volume_len / 2)
-			stoup_rewrite_choose(compact->rewrite, i);
+		if (otherwise)
+			wants[i] = WANT_OTHERWISE;
+		else if (raw_len_of(index) < volume_len / 2)
+			wants[i] = WANT_SMALL;
 	}
+	wanted_choose(compact, wants);
+	free(wants);
 	if (match_cnt == 0 && compact->pattern)
 		return stoup_error_set(err, -ENOENT, "no series of %.80s matches '%.80s'",
 			store->path, compact->pattern);
@@ -306,7 +380,7 @@ static int compact_run(struct compact *compact, struct stoup_error *err)
 
 int stoup_cmd_compact(int argc, char **argv)
 {
-	struct compact compact = {.options = {.label = "compacting"}};
+	struct compact compact = {.options = {.label = "compacting", .whole_ingests = 1}};
 	struct stoup_error err = {0};
 	int rc;
 

@@ -7,7 +7,6 @@
 #include "codec/volume.h"
 #include "producer/event64.h"
 #include "producer/import_state.h"
-#include "producer/sums.h"
 
 #define SERIES_CNT_CAP (1u << 28) /* 64 GiB of index alone: a file that claims more is broken */
 
@@ -45,7 +44,6 @@ static int schema_copy(const struct stoup_import *import, const struct stoup_sch
 	struct stoup_import_schema *ret)
 {
 	struct stoup_import_schema copy = {.schema = *schema};
-	struct stoup_sums_fields sums;
 
 	copy.fields = calloc(schema->field_cnt ? schema->field_cnt : 1, sizeof(*copy.fields));
 	if (!copy.fields)
@@ -53,9 +51,7 @@ static int schema_copy(const struct stoup_import *import, const struct stoup_sch
 	if (schema->field_cnt > 0)
 		memcpy(copy.fields, schema->fields, schema->field_cnt * sizeof(*copy.fields));
 	copy.schema.fields = copy.fields;
-	stoup_sums_fields(&copy.schema, &sums);
-	copy.price = sums.price;
-	copy.volume = sums.size;
+	stoup_sums_fields(&copy.schema, &copy.sums);
 	copy.block_len = schema->stride ? stoup_import_block_len(import->options.block_len,
 						  import->options.encoding.codec, schema->stride)
 	                                : import->options.block_len;

@@ -209,6 +209,46 @@ static void group_draw_in(struct stoup_rewrite *rewrite, const struct stoup_part
 	}
 }
 
+int stoup_rewrite_is_shared(const struct stoup_rewrite *rewrite, uint32_t volume_idx,
+	uint32_t *ret_first, uint32_t *ret_end)
+{
+	const struct stoup_store *store = rewrite->store;
+	const struct stoup_vol_index *index = store->volumes[volume_idx]->index;
+	const struct stoup_vol_header *header = &index->header;
+	uint32_t first = volume_idx, end = volume_idx + 1, cnt = 0, i;
+
+	if (index->source_cnt == 0 || header->batch_cnt == 1)
+		return 0;
+	while (first > 0 &&
+		store->volumes[first - 1]->index->header.ingest_seq == header->ingest_seq)
+		first--;
+	while (end < store->volume_cnt &&
+		store->volumes[end]->index->header.ingest_seq == header->ingest_seq)
+		end++;
+	for (i = first; i < end; i++)
+		cnt += stoup_store_same_batch(&store->volumes[i]->index->header, header) != 0;
+	*ret_first = first;
+	*ret_end = end;
+	return cnt == header->batch_cnt;
+}
+
+/* Choose the other volumes of the ingests of which some are chosen. */
+static void ingests_draw_in(struct stoup_rewrite *rewrite)
+{
+	const struct stoup_store *store = rewrite->store;
+	uint32_t first, end, i, v;
+
+	for (i = 0; i < store->volume_cnt && rewrite->options.whole_ingests; i++) {
+		if (!rewrite->chosen[i] || !stoup_rewrite_is_shared(rewrite, i, &first, &end))
+			continue;
+		for (v = first; v < end; v++) {
+			if (stoup_store_same_batch(&store->volumes[v]->index->header,
+				    &store->volumes[i]->index->header))
+				stoup_rewrite_choose(rewrite, v);
+		}
+	}
+}
+
 static int close_choice(struct stoup_rewrite *rewrite)
 {
 	const struct stoup_store *store = rewrite->store;
@@ -225,6 +265,7 @@ static int close_choice(struct stoup_rewrite *rewrite)
 		rc = stoup_parts_group(&all, 0);
 	do {
 		before = rewrite->chosen_cnt;
+		ingests_draw_in(rewrite);
 		for (g = 0; g < all.group_cnt && rc == 0 && before > 0; g++)
 			group_draw_in(rewrite, &all.parts[all.groups[g].first], all.groups[g].cnt);
 	} while (rc == 0 && rewrite->chosen_cnt > before);
@@ -475,7 +516,7 @@ uint32_t stoup_rewrite_block_len(const struct stoup_rewrite *rewrite, uint64_t s
 
 /* A block that did not become shorter is stored as it is, whatever was asked for. */
 int stoup_rewrite_is_stored_so(
-	const struct stoup_rewrite *rewrite, const struct stoup_vol_block *block)
+	const struct stoup_rewrite *rewrite, const struct stoup_vol_block *block, uint32_t stride)
 {
 	const struct stoup_encoding *encoding = &rewrite->encoding;
 
@@ -483,7 +524,8 @@ int stoup_rewrite_is_stored_so(
 		return 0;
 	if (block->codec == STOUP_CODEC_NONE && block->transform == STOUP_TRANSFORM_NONE)
 		return encoding->codec == STOUP_CODEC_NONE || !rewrite->options.has_encoding;
-	return block->codec == encoding->codec && block->transform == encoding->transform;
+	return block->codec == encoding->codec &&
+	       block->transform == stoup_encoding_transform(encoding, stride);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

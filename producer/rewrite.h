@@ -44,9 +44,10 @@ struct stoup_rewrite_options {
 	uint64_t volume_len;            /* decoded bytes of a volume; 0: 4 GiB */
 	uint64_t memory_len;            /* of decoded blocks; 0: by itself, see above */
 	uint32_t threads;               /* encoders; 0: one per core */
-	int dedup;        /* of records that are equal in two overlapping volumes, keep one */
+	int dedup;        /* of records that are equal in two overlapping ingests, keep one */
 	int allow_faults; /* damaged volumes are no reason to refuse: repair */
-	int dry_run;      /* no lock, nothing is written */
+	int whole_ingests; /* draw in what else came with files that are known, so that they stay it */
+	int dry_run;       /* no lock, nothing is written */
 	int quiet;
 };
 
@@ -103,6 +104,11 @@ void stoup_rewrite_choose_overlap(struct stoup_rewrite *rewrite, uint32_t overla
 int stoup_rewrite_is_chosen(const struct stoup_rewrite *rewrite, uint32_t volume_idx);
 uint32_t stoup_rewrite_chosen_cnt(const struct stoup_rewrite *rewrite);
 
+/* Is store->volumes[volume_idx] one of several of an ingest whose files are known by them? They are among
+ * store->volumes[*ret_first..*ret_end), with the same batch. */
+int stoup_rewrite_is_shared(const struct stoup_rewrite *rewrite, uint32_t volume_idx,
+	uint32_t *ret_first, uint32_t *ret_end);
+
 /* An id more that the new volumes supersede. 0 or -ENOMEM. */
 int stoup_rewrite_supersede(struct stoup_rewrite *rewrite, const uint8_t id[16]);
 
@@ -118,9 +124,9 @@ const struct stoup_rewrite_series *stoup_rewrite_series(const struct stoup_rewri
 struct stoup_encoding stoup_rewrite_encoding(const struct stoup_rewrite *rewrite);
 uint32_t stoup_rewrite_block_len(const struct stoup_rewrite *rewrite, uint64_t schema_hash);
 
-/* Is a block stored as it would be anew? */
+/* Is a block of records of `stride` bytes (0: messages) stored as it would be anew? */
 int stoup_rewrite_is_stored_so(
-	const struct stoup_rewrite *rewrite, const struct stoup_vol_block *block);
+	const struct stoup_rewrite *rewrite, const struct stoup_vol_block *block, uint32_t stride);
 
 /* Read, write, read back, publish. `filter` may be NULL. 0; -EBADMSG for a damaged block, -ENOSPC with the need,
  * -EEXIST for overlaps that can not be merged, -EPROTO where what was read back differs, -EINTR for Ctrl-C (the command

@@ -473,7 +473,8 @@ int stoup_rewrite_out_takes(
 {
 	const struct stoup_rewrite_schema *schema = &rewrite->schemas[rewrite->out.schema_idx];
 
-	return stoup_rewrite_is_stored_so(rewrite, block) && block->raw_len <= schema->block_len &&
+	return stoup_rewrite_is_stored_so(rewrite, block, schema->schema.stride) &&
+	       block->raw_len <= schema->block_len &&
 	       block->raw_len >= schema->block_len - schema->block_len / 4;
 }
 

@@ -6,9 +6,10 @@
  *                 [25....40]           overlap: a cluster, merged by key
  *
  * In a cluster the record with the smallest key comes next; of equal keys those of the older volume (ingest_seq,
- * batch_idx) come first, and each volume's own order stays. With dedup, of a record that several volumes hold with
- * equal bytes as many stay as the volume that has most of them holds: a file that was copied in twice leaves one, and two
- * equal trades of one volume stay two.
+ * batch_idx) come first, and each volume's own order stays. With dedup, of a record that several *sources* hold with
+ * equal bytes as many stay as the source that has most of them holds. The volumes that the store serves are one source,
+ * which readers see as one, and the left out volumes of each batch are one: a file that was copied in twice leaves one
+ * record, and two equal trades of one ingest stay two, also where it was cut into volumes between them.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -18,6 +19,7 @@
 #include "producer/event64.h"
 #include "producer/rewrite_private.h"
 #include "producer/runs.h"
+#include "producer/store_private.h"
 
 #define EQUAL_KEY_LEN_CAP (256u << 20) /* bytes of records of one key that dedup compares */
 
@@ -175,6 +177,7 @@ static int part_put(struct walk *walk, struct stoup_error *err)
 /* Where a part of a cluster stands. */
 struct cursor {
 	const struct stoup_part *part;
+	uint32_t source;
 	uint32_t segment_at; /* of the part */
 	uint32_t record_at;  /* of the segment */
 	const uint8_t *record;
@@ -255,7 +258,7 @@ static void cursors_pick(
 	*ret_second = second;
 }
 
-/* Put the records of the first cursor that come before those of the second. */
+/* Put the records of the first cursor that come before those of the second; with dedup those of its key are compared. */
 static int leading_put(struct walk *walk, struct cursor *cursors, int64_t first, int64_t second,
 	struct stoup_error *err)
 {
@@ -270,8 +273,10 @@ static int leading_put(struct walk *walk, struct cursor *cursors, int64_t first,
 		int64_t next = stoup_sums_key(walk->schema, end);
 
 		next = next > key ? next : key;
-		if (second >= 0 && (next > cursors[second].key ||
-					   (next == cursors[second].key && first > second)))
+		if (second >= 0 &&
+			(next > cursors[second].key ||
+				(next == cursors[second].key &&
+					(first > second || walk->rewrite->options.dedup))))
 			break;
 		key = next;
 		end += stoup_sums_record_len(walk->schema, end);
@@ -290,7 +295,8 @@ static int leading_put(struct walk *walk, struct cursor *cursors, int64_t first,
 struct equal {
 	size_t off; /* in bytes */
 	uint32_t len;
-	uint32_t source; /* its cursor */
+	uint32_t source;
+	uint32_t is_duplicate;
 };
 
 /* What is known of one value. */
@@ -306,6 +312,7 @@ struct equals {
 	uint8_t *bytes;
 	size_t len, bytes_cap;
 	struct equal *records;
+	const struct equal **order; /* by source */
 	size_t cnt, cap;
 	struct value *values; /* a table, at most half full */
 	size_t value_cap;
@@ -315,6 +322,7 @@ static void equals_fini(struct equals *equals)
 {
 	free(equals->bytes);
 	free(equals->records);
+	free(equals->order);
 	free(equals->values);
 }
 
@@ -384,6 +392,16 @@ static struct value *value_of(struct equals *equals, size_t at_record)
 	}
 }
 
+static int source_cmp(const void *pa, const void *pb)
+{
+	const struct equal *a = *(const struct equal *const *)pa;
+	const struct equal *b = *(const struct equal *const *)pb;
+
+	if (a->source != b->source)
+		return a->source < b->source ? -1 : 1;
+	return a->off < b->off ? -1 : 1;
+}
+
 /* Is the next record of its source one that an earlier source had already? */
 static int is_duplicate(struct equals *equals, size_t at_record)
 {
@@ -399,21 +417,39 @@ static int is_duplicate(struct equals *equals, size_t at_record)
 	return 0;
 }
 
-/* Put the records of one key, without those that another volume holds already. */
-static int equals_put(struct walk *walk, struct equals *equals, struct stoup_error *err)
+/* Mark the records that another source holds already, source by source. */
+static int duplicates_mark(struct equals *equals, struct stoup_error *err)
 {
 	size_t i;
-	int rc = 0;
 
 	equals->value_cap = 64;
 	while (equals->value_cap < equals->cnt * 2)
 		equals->value_cap *= 2;
 	free(equals->values);
+	free(equals->order);
 	equals->values = calloc(equals->value_cap, sizeof(*equals->values));
-	if (!equals->values)
+	equals->order = calloc(equals->cnt, sizeof(*equals->order));
+	if (!equals->values || !equals->order)
 		return stoup_error_set(err, -ENOMEM, "no memory to compare records");
+	for (i = 0; i < equals->cnt; i++)
+		equals->order[i] = &equals->records[i];
+	qsort(equals->order, equals->cnt, sizeof(*equals->order), source_cmp);
+	for (i = 0; i < equals->cnt; i++) {
+		size_t at = (size_t)(equals->order[i] - equals->records);
+
+		equals->records[at].is_duplicate = (uint32_t)is_duplicate(equals, at);
+	}
+	return 0;
+}
+
+/* Put the records of one key, without those that another source holds already. */
+static int equals_put(struct walk *walk, struct equals *equals, struct stoup_error *err)
+{
+	size_t i;
+	int rc = duplicates_mark(equals, err);
+
 	for (i = 0; i < equals->cnt && rc == 0; i++) {
-		if (is_duplicate(equals, i))
+		if (equals->records[i].is_duplicate)
 			walk->series->duplicate_cnt++;
 		else
 			rc = stoup_rewrite_out_records(
@@ -438,7 +474,7 @@ static int key_put(struct walk *walk, struct cursor *cursors, size_t cnt, int64_
 			stoup_sums_add(&walk->series->read, &walk->series->fields, walk->schema,
 				record, 1, key, key);
 			walk->series->merged_cnt++;
-			rc = equals_add(equals, record, len, (uint32_t)i, err);
+			rc = equals_add(equals, record, len, cursors[i].source, err);
 			if (rc == 0)
 				rc = cursor_step(walk, &cursors[i], 1, record + len, err);
 		}
@@ -475,6 +511,24 @@ static int ingest_cmp(const void *pa, const void *pb)
 	return memcmp(ha->id, hb->id, sizeof(ha->id));
 }
 
+/* All that is served is source 0; of what is left out each batch is one. */
+static void sources_number(struct cursor *cursors, size_t cnt)
+{
+	size_t i, j;
+
+	for (i = 0; i < cnt; i++) {
+		cursors[i].source = cursors[i].part->left_out ? (uint32_t)i + 1 : 0;
+		for (j = 0; j < i && cursors[i].source > 0; j++) {
+			if (cursors[j].source > 0 &&
+				stoup_store_same_batch(&cursors[i].part->volume->index->header,
+					&cursors[j].part->volume->index->header)) {
+				cursors[i].source = cursors[j].source;
+				break;
+			}
+		}
+	}
+}
+
 static int cluster_put(
 	struct walk *walk, const struct stoup_part *parts, size_t cnt, struct stoup_error *err)
 {
@@ -490,6 +544,8 @@ static int cluster_put(
 		cursors[i].part = &parts[i];
 	if (rc == 0)
 		qsort(cursors, cnt, sizeof(*cursors), ingest_cmp);
+	if (rc == 0)
+		sources_number(cursors, cnt);
 	for (i = 0; i < cnt && rc == 0; i++)
 		rc = cursor_load(walk, &cursors[i], err);
 	while (rc == 0) {

@@ -29,10 +29,6 @@ int64_t stoup_sums_key(const struct stoup_schema *schema, const uint8_t *record)
 	return key;
 }
 
-/* As DBN, Binance and Tardis call them. */
-static const char *const prices[] = {"price", "close", NULL};
-static const char *const sizes[] = {"size", "volume", "qty", "quantity", "amount", NULL};
-
 /* A field that can be summed exactly, by its first name that is there. */
 static const struct stoup_field *integer_field(
 	const struct stoup_schema *schema, const char *const *names)
@@ -47,6 +43,10 @@ static const struct stoup_field *integer_field(
 
 void stoup_sums_fields(const struct stoup_schema *schema, struct stoup_sums_fields *ret)
 {
+	/* As DBN, Binance and Tardis call them. */
+	static const char *const prices[] = {"price", "close", NULL};
+	static const char *const sizes[] = {"size", "volume", "qty", "quantity", "amount", NULL};
+
 	ret->price = integer_field(schema, prices);
 	ret->size = integer_field(schema, sizes);
 }
@@ -67,6 +67,19 @@ static stoup_int128 field_value(const struct stoup_field *field, const void *rec
 		return (int64_t)(bits << shift) >> shift;
 	default:
 		return bits;
+	}
+}
+
+void stoup_sums_values_add(struct stoup_sums_values *values, const struct stoup_sums_fields *fields,
+	const void *record)
+{
+	if (fields->price && !stoup_field_is_null(fields->price, record)) {
+		values->price_cnt++;
+		values->price += field_value(fields->price, record);
+	}
+	if (fields->size && !stoup_field_is_null(fields->size, record)) {
+		values->size_cnt++;
+		values->size += field_value(fields->size, record);
 	}
 }
 
@@ -91,14 +104,7 @@ void stoup_sums_add(struct stoup_sums *sums, const struct stoup_sums_fields *fie
 		uint32_t len = stoup_sums_record_len(schema, record);
 
 		hash = hash * CHAIN + stoup_vol_hash(record, len);
-		if (fields->price && !stoup_field_is_null(fields->price, record)) {
-			sums->price_cnt++;
-			sums->price += field_value(fields->price, record);
-		}
-		if (fields->size && !stoup_field_is_null(fields->size, record)) {
-			sums->size_cnt++;
-			sums->size += field_value(fields->size, record);
-		}
+		stoup_sums_values_add(&sums->values, fields, record);
 		record += len;
 	}
 	sums->raw_len += (uint64_t)(record - records);
@@ -114,14 +120,14 @@ static void sum_format(
 		snprintf(ret_text, STOUP_DECIMAL_TEXT_CAP, "-");
 }
 
-void stoup_sums_price_format(const struct stoup_sums *sums, const struct stoup_sums_fields *fields,
-	char ret_text[STOUP_DECIMAL_TEXT_CAP])
+void stoup_sums_price_format(const struct stoup_sums_values *values,
+	const struct stoup_sums_fields *fields, char ret_text[STOUP_DECIMAL_TEXT_CAP])
 {
-	sum_format(fields->price, sums->price_cnt, sums->price, ret_text);
+	sum_format(fields->price, values->price_cnt, values->price, ret_text);
 }
 
-void stoup_sums_size_format(const struct stoup_sums *sums, const struct stoup_sums_fields *fields,
-	char ret_text[STOUP_DECIMAL_TEXT_CAP])
+void stoup_sums_size_format(const struct stoup_sums_values *values,
+	const struct stoup_sums_fields *fields, char ret_text[STOUP_DECIMAL_TEXT_CAP])
 {
-	sum_format(fields->size, sums->size_cnt, sums->size, ret_text);
+	sum_format(fields->size, values->size_cnt, values->size, ret_text);
 }

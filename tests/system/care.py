@@ -82,6 +82,19 @@ c.stoup("compact", "--quiet", "--volume", "128K", "--block", "64K", "--codec", "
 t.true(len(c.volumes_of(known)) > 1, "a batch of several")
 for path in files:
     t.true("has it already" in t.run([t.STOUP, "ingest", "--store", known, path]).stderr, "known after compact")
+# Also of a long ingest whose last volume is small, beside small ones that are merged, and where it is written anew.
+long = os.path.join(t.temp_dir(), "store")
+for path, options in zip(files, (["--volume", "64K"], [])):
+    t.run([t.STOUP, "ingest", "--quiet", "--store", long, "--block", "64K", *options, path])
+for day in (2, 3):
+    c.ingest(long, day, count=300)
+count = len(c.volumes_of(long))
+for options in ([], ["*/BBB/*", "--block", "128K"], ["--codec", "zstd"]):
+    c.stoup("compact", "--quiet", "--volume", "96K", long, *options)
+    for path in files:
+        done = t.run([t.STOUP, "ingest", "--store", long, path], expect=None)
+        t.true("has it already" in done.stderr, f"known after {options}: {done.stderr}")
+    t.true(len(c.volumes_of(long)) < count, "small volumes are merged")
 c.stoup("rm", "--quiet", "--to", str(t.T0 + 10**6), known, AAA)
 t.true("overlaps" in t.run([t.STOUP, "ingest", "--store", known, files[0]], expect=1).stderr, "not known after rm")
 
@@ -147,6 +160,30 @@ for copy in copies[1:]:
     shutil.copy(os.path.join(copy, c.volumes_of(copy)[0]), copies[0])
 c.stoup("compact", "--quiet", "--overlaps", "dedup", copies[0])
 c.must_be_same(copies[0], copies[1], "as each of the copies")
+# A copy that begins in the middle of another one.
+first, second = c.new_store(), c.new_store([5])
+for store, at in ((first, 0), (second, 5)):
+    t.dbn_file(store + ".dbn", {"AAA": 11}, (t.mbo(11, K + at + i, 10**9 * (at + i + 1), 1) for i in range(10)))
+    t.run([t.STOUP, "ingest", "--quiet", "--store", store, store + ".dbn"])
+for name in c.volumes_of(second):
+    shutil.copy(os.path.join(second, name), first)
+c.stoup("compact", "--quiet", "--overlaps", "dedup", first)
+t.equal(c.info(first, AAA)["series"][0]["records"], 15 + 1000, "without the five of both")
+# Two equal ones stay at the border of two volumes of one ingest, whether the store serves it or leaves it out.
+FULL = 65536 // 56
+border = [(11, K + i - (i >= FULL), 10**9, 1) for i in range(2 * FULL)]
+for border_first in (True, False):
+    first, second = c.new_store(), c.new_store([5])
+    batch = first if border_first else second
+    for store in (first, second):
+        rows = border if store is batch else [(11, K + i, 2 * 10**9, 1) for i in (5, FULL - 1, FULL + 5)]
+        t.dbn_file(store + ".dbn", {"AAA": 11}, (t.mbo(*row) for row in rows))
+        t.run([t.STOUP, "ingest", "--quiet", "--store", store, "--block", "64K", "--volume", "64K", store + ".dbn"])
+    t.equal(max(v["batch_cnt"] for v in c.info(batch)["volumes"]), 2, "volumes of one ingest")
+    for name in c.volumes_of(second):
+        shutil.copy(os.path.join(second, name), first)
+    c.stoup("compact", "--quiet", "--overlaps", "dedup", first)
+    t.equal(c.info(first, AAA)["series"][0]["records"], 2 * FULL + 3 + 1000, "equal records at a border")
 
 # ---- rm ----------------------------------------------------------------------------------------------------------------
 store = c.copy_of(original)

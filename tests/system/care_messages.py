@@ -50,14 +50,23 @@ c.ingest(original, 0)  # records beside them
 whole = messages_of(original)
 t.equal(len(whole), 6_000, "messages")
 
+# A message that is longer than a block, and messages of which a block holds one.
+long = os.path.join(t.temp_dir(), "store")
+ingest(long, ((T + i, f'{{"x":"{"ab" * (60_000 if i == 3 else 20_000)}"}}') for i in range(20)))
+for _ in range(2):
+    done = c.stoup("compact", "--codec", "default", "--block", "64K", long).stdout
+t.true("nothing to be gained" in done, f"long messages: {done}")
+
 # ---- compact ---------------------------------------------------------------------------------------------------
-for options in ([], ["--codec", "zstd", "--block", "256K"], ["--codec", "none", "--block", "64K", "--volume", "200K"]):
+for options in ([], ["--codec", "small"], ["--codec", "fast", "--block", "64K"], ["--codec", "zstd", "--block", "256K"],
+                ["--codec", "none", "--block", "64K", "--volume", "200K"]):
     store = c.copy_of(original)
     out = c.stoup("compact", *options, store).stdout
     t.true(f"{NAME}" in out and "6000" in out, out)
     t.run([t.STOUP, "verify", store])
     t.true(messages_of(store) == whole, f"{options}: the same messages")
     c.must_be_same(original, store, f"{options}")
+    t.true("nothing to be gained" in c.stoup("compact", *options, store).stdout, f"{options}: once more")
     t.true("nothing to be gained" in c.stoup("compact", *options, store).stdout, f"{options}: again")
 
 # ---- a range, also inside a run --------------------------------------------------------------------------------------
