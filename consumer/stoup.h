@@ -65,7 +65,7 @@
 #ifdef __cplusplus
 extern "C" {
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow" /* stoup_stats is a struct and a function */
+#pragma GCC diagnostic ignored "-Wshadow"         /* stoup_stats is a struct and a function */
 #pragma GCC diagnostic ignored "-Wold-style-cast" /* in what C inlines */
 #endif
 

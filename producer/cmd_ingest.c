@@ -32,7 +32,7 @@ static const char usage_head[] =
 	"  --from T, --to T    only records from T on, and before T\n"
 	"  --threads N         readers and encoders (default: one per core)\n"
 	"  --memory SIZE       for partitioning, 256K to 2G (default 64M)\n"
-	"  --again             read files that the store has already (else they are left out)\n"
+	"  --again             read files that the store has already (else they are left out), and copies\n"
 	"  --dry-run           read and check everything, show what would be stored, store nothing\n"
 	"  --quiet             no summary, no progress\n"
 	"\n"
@@ -97,13 +97,27 @@ static int format_option(const char *value, const char **ret, struct stoup_error
 	return 0;
 }
 
+/* An option that only some formats have: it is for files of those. */
+static void importer_given(struct args *args, const char *name)
+{
+	struct stoup_ingest *ingest = &args->ingest;
+	const char *option = stoup_importer_option(name);
+
+	args->importer_option = 1;
+	for (size_t i = 0; i < ingest->given_cnt && option; i++)
+		if (strcmp(ingest->given[i], option) == 0)
+			return;
+	if (option && ingest->given_cnt < STOUP_GIVEN_CAP)
+		ingest->given[ingest->given_cnt++] = option;
+}
+
 /* Is it a flag of one of the importers? */
 static int importer_flag(struct args *args, const char *name)
 {
 	for (size_t i = 0; stoup_importers[i]; i++) {
 		if (stoup_importers[i]->flag &&
 			stoup_importers[i]->flag(&args->ingest.options, name)) {
-			args->importer_option = 1;
+			importer_given(args, name);
 			return 1;
 		}
 	}
@@ -121,7 +135,7 @@ static int importer_option(
 		                 : -ENOENT;
 
 		if (rc != -ENOENT) {
-			args->importer_option = 1;
+			importer_given(args, name);
 			return rc;
 		}
 	}
@@ -329,6 +343,10 @@ static int args_parse(struct args *args, int argc, char **argv, struct stoup_err
 		return stoup_error_set(err, -EINVAL, "--store DIR is missing");
 	if (args->ingest.arg_cnt == 0)
 		return stoup_error_set(err, -EINVAL, "no FILE is given");
+	if (args->ingest.options.filter.from_ns > 0 && args->ingest.options.filter.to_ns > 0 &&
+		args->ingest.options.filter.from_ns >= args->ingest.options.filter.to_ns)
+		return stoup_error_set(err, -EINVAL,
+			"--from is not before --to: no record is there (--to is the first time that is left out)");
 	if (args->event64_option && !args->ingest.to_event64)
 		return stoup_error_set(err, -EINVAL,
 			"--feed-latency, --base-latency and --max-shift are for --to event64");

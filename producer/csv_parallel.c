@@ -31,6 +31,7 @@ struct state {
 	struct job *jobs; /* by number modulo job_cap */
 	size_t job_cap, begun, taken, done;
 	int stopped;
+	struct stoup_csv_seen seen; /* by workers that ended */
 	pthread_t *threads;
 	uint32_t thread_cnt;
 };
@@ -84,6 +85,14 @@ static void *worker_run(void *arg)
 		free(source.piece.text);
 		job->piece.text = NULL;
 		stoup_lane_end(job->lane, job_rc, &err);
+	}
+	if (rc == 0) {
+		const struct stoup_csv_seen seen = stoup_csv_table_seen(table);
+
+		pthread_mutex_lock(&state->lock);
+		state->seen.row_cnt += seen.row_cnt;
+		state->seen.skipped |= seen.skipped;
+		pthread_mutex_unlock(&state->lock);
 	}
 	stoup_csv_table_destroy(table);
 	return NULL;
@@ -233,6 +242,8 @@ int stoup_csv_parallel(const struct stoup_csv_parallel *what, const struct stoup
 		state.bound = table;
 		rc = pieces_run(&state, cut, sink, err);
 		workers_stop(&state);
+		if (rc == 0)
+			stoup_csv_table_finish(table, &state.seen);
 		pthread_cond_destroy(&state.changed);
 		pthread_mutex_destroy(&state.lock);
 	}

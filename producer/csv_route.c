@@ -99,21 +99,23 @@ static int grow(struct stoup_csv_route *route, struct stoup_error *err)
 	return 0;
 }
 
-/* EXCHANGE/SYMBOL/kind; one for all where the user named it. */
+/* EXCHANGE/SYMBOL/kind, or what of it the user named. */
 static int series_name(const struct stoup_csv_route *route, struct slot *slot)
 {
-	const char *given = route->plan->options->series;
+	const struct stoup_csv_options *options = route->plan->options;
 	char name[2 * STOUP_SERIES_NAME_CAP], part[STOUP_SERIES_NAME_CAP];
 	int len;
 
-	if (given) {
-		slot->series = strdup(given);
+	if (options->series) {
+		slot->series = strdup(options->series);
 		return slot->series ? 0 : -ENOMEM;
 	}
-	if (stoup_symbol_escape(slot->exchange, part, sizeof(part)) <= 0)
+	if (stoup_symbol_escape(options->exchange ? options->exchange : slot->exchange, part,
+		    sizeof(part)) <= 0)
 		return -EINVAL;
 	len = snprintf(name, sizeof(name), "%s/", part);
-	if (stoup_symbol_escape(slot->symbol, part, sizeof(part)) <= 0)
+	if (stoup_symbol_escape(
+		    options->symbol ? options->symbol : slot->symbol, part, sizeof(part)) <= 0)
 		return -EINVAL;
 	len += snprintf(
 		name + len, sizeof(name) - (size_t)len, "%s/%s", part, route->plan->use->kind);
@@ -158,9 +160,9 @@ static int row_error(const struct stoup_csv_row *row, uint32_t column, const cha
 		(unsigned long long)row->line, column == NONE ? 1 : column + 1, text, why);
 }
 
-/* The text of one of the two columns, or that of the file. */
+/* The text of one of the two columns, or that of the file; may it be empty, since the user named it? */
 static int text_of(const struct stoup_csv_row *row, uint32_t column, const char *of_file,
-	char dst[STOUP_PRESET_TEXT_CAP])
+	int may_be_empty, char dst[STOUP_PRESET_TEXT_CAP])
 {
 	const struct stoup_csv_field *cell;
 
@@ -173,20 +175,22 @@ static int text_of(const struct stoup_csv_row *row, uint32_t column, const char 
 		return -ENAMETOOLONG;
 	memcpy(dst, cell->text, cell->len);
 	dst[cell->len] = '\0';
-	return cell->len ? 0 : -EINVAL;
+	return cell->len || may_be_empty ? 0 : -EINVAL;
 }
 
-/* 1, 0 or -ENOMEM. With --series all rows have one symbol, also those that other threads read. The text is
+/* 1, 0 or -ENOMEM. What the user named is one in all rows, also in those that other threads read. The text is
  * written before the exchange publishes it. */
 static int is_one_symbol(
 	const struct stoup_csv_route *route, const char *exchange, const char *symbol)
 {
+	const struct stoup_csv_options *options = route->plan->options;
 	char name[2 * STOUP_PRESET_TEXT_CAP], *mine, *one = NULL;
 	int same_one;
 
 	if (!stoup_filter_symbol(route->plan->options->filter, symbol))
 		return 1;
-	snprintf(name, sizeof(name), "%s/%s", exchange, symbol);
+	snprintf(name, sizeof(name), "%s/%s", options->series || options->exchange ? exchange : "",
+		options->series || options->symbol ? symbol : "");
 	mine = strdup(name);
 	if (!mine)
 		return -ENOMEM;
@@ -198,16 +202,35 @@ static int is_one_symbol(
 	return same_one;
 }
 
+/* Where a row says its symbol. */
+static uint32_t symbol_column(const struct stoup_preset_use *use, const struct stoup_csv_row *row)
+{
+	return use->symbol_column != NONE && use->symbol_else_column != NONE &&
+	                       row->fields[use->symbol_column].len == 0
+	               ? use->symbol_else_column
+	               : use->symbol_column;
+}
+
+static const char several_series[] =
+	"is another symbol (or exchange) than before, and --series makes "
+	"one series of all: leave it out, or choose one (--symbols)",
+		  several_symbols[] =
+			  "is another symbol (or exchange) than before, and --symbol names one: "
+			  "leave it out, or choose one (--symbols)";
+
 static int row_slot(struct stoup_csv_route *route, const struct stoup_csv_row *row, uint32_t *ret,
 	struct stoup_error *err)
 {
+	const struct stoup_csv_options *options = route->plan->options;
 	const struct stoup_preset_use *use = route->plan->use;
 	char exchange[STOUP_PRESET_TEXT_CAP] = "", symbol[STOUP_PRESET_TEXT_CAP] = "";
 	uint32_t at;
 	int rc = 1;
 
-	if (text_of(row, use->symbol_column, use->symbol, symbol) < 0 ||
-		text_of(row, use->exchange_column, use->exchange, exchange) < 0)
+	if (text_of(row, symbol_column(use, row), use->symbol, options->series || options->symbol,
+		    symbol) < 0 ||
+		text_of(row, use->exchange_column, use->exchange,
+			options->series || options->exchange, exchange) < 0)
 		return row_error(row, symbol[0] ? use->exchange_column : use->symbol_column, symbol,
 			"is no name of a symbol or an exchange (1 to 127 bytes)", err);
 	at = route->table_len ? *place(route, exchange, symbol) : 0;
@@ -215,13 +238,15 @@ static int row_slot(struct stoup_csv_route *route, const struct stoup_csv_row *r
 		*ret = at - 1;
 		return 0;
 	}
-	if (route->plan->options->series)
+	if (options->series || options->symbol || options->exchange)
 		rc = is_one_symbol(route, exchange, symbol);
+	if (rc == 0 && !options->series && !options->symbol)
+		return row_error(row, use->exchange_column, exchange,
+			"is another exchange than before, and --exchange names one: leave it out",
+			err);
 	if (rc == 0)
 		return row_error(row, use->symbol_column, symbol,
-			"is another symbol (or exchange) than before, and --series makes one series of all: "
-			"leave it out, or choose one (--symbols)",
-			err);
+			options->series ? several_series : several_symbols, err);
 	if (rc > 0)
 		rc = slot_make(route, exchange, symbol, ret, err);
 	if (rc == -ENOMEM)

@@ -165,18 +165,29 @@ static void repeat_look(struct stoup_csv_table *table, const struct stoup_csv_ro
 	table->record_before = before;
 }
 
-/* The text is at its end; what is told of it as a whole. */
+struct stoup_csv_seen stoup_csv_table_seen(const struct stoup_csv_table *table)
+{
+	return (struct stoup_csv_seen){table->row_cnt, table->skipped};
+}
+
+void stoup_csv_table_finish(
+	const struct stoup_csv_table *table, const struct stoup_csv_seen *others)
+{
+	if (!table->sink || table->row_cnt > 0 || others->row_cnt > 0)
+		return;
+	stoup_sink_note(table->sink, "%s: %s", table->name,
+		table->skipped || others->skipped ? "holds no row of the symbols asked for"
+		: table->first                    ? "a header, and no rows"
+						  : "holds no rows");
+}
+
+/* This part of the text is at its end. */
 static void end_notes(const struct stoup_csv_table *table)
 {
 	if (!table->sink)
 		return;
-	if (table->row_cnt == 0 && !table->shared)
-		stoup_sink_note(table->sink, "%s: %s", table->name,
-			table->skipped ? "holds no row of the symbols asked for"
-			: table->first ? "a header, and no rows"
-				       : "holds no rows");
-	else if (table->row_cnt > 0 && stoup_csv_unended(table->csv) &&
-		 !(table->plan->use && table->plan->use->preset->clock == STOUP_PRESET_CLOCK_DAY))
+	if (table->row_cnt > 0 && stoup_csv_unended(table->csv) &&
+		!(table->plan->use && table->plan->use->preset->clock == STOUP_PRESET_CLOCK_DAY))
 		stoup_sink_note(table->sink,
 			"%s: the last line has no line end: is the file whole?", table->name);
 }
@@ -372,13 +383,10 @@ static int first_rows(struct stoup_csv_table *table, struct stoup_error *err)
 	return 1;
 }
 
-/* A second end without another part between is that of the whole text. */
 int stoup_csv_table_bind(struct stoup_csv_table *table, struct stoup_error *err)
 {
 	int rc = table->bound ? 1 : first_rows(table, err);
 
-	if (rc == 0 && table->at_end++ == 1)
-		end_notes(table);
 	if (rc == -EBADMSG || rc == -EMSGSIZE || rc == -EINVAL)
 		name_prefix(table, err);
 	return rc;
@@ -396,14 +404,20 @@ void stoup_csv_table_sink(struct stoup_csv_table *table, const struct stoup_sink
 	table->sink = sink;
 }
 
-/* A preset that was named may have a delimiter of its own. */
-static char delimiter_of(const struct stoup_csv_options *options)
+/* A preset that was named, by --format or by the file, may have a delimiter of its own. */
+static char delimiter_of(const struct stoup_csv_options *options, const char *file)
 {
-	const struct stoup_preset *preset =
-		options->format ? stoup_preset_named(options->format) : NULL;
+	if (options->delimiter_given || !stoup_preset_wanted(options))
+		return options->delimiter;
+	for (size_t i = 0; stoup_presets[i]; i++) {
+		const struct stoup_preset *preset = stoup_presets[i];
 
-	return preset && preset->delimiter && !options->delimiter_given ? preset->delimiter
-	                                                                : options->delimiter;
+		if (preset->delimiter &&
+			(options->format ? strcmp(options->format, preset->name) == 0
+					 : stoup_preset_path_is(preset, file)))
+			return preset->delimiter;
+	}
+	return options->delimiter;
 }
 
 int stoup_csv_table_create(stoup_csv_read_fn *read, void *source, const char *name,
@@ -423,7 +437,7 @@ int stoup_csv_table_create(stoup_csv_read_fn *read, void *source, const char *na
 			rc = record_alloc(table, err);
 	}
 	if (rc == 0)
-		rc = stoup_csv_create(read, source, delimiter_of(options), &table->csv, err);
+		rc = stoup_csv_create(read, source, delimiter_of(options, name), &table->csv, err);
 	if (rc < 0) {
 		stoup_csv_table_destroy(table);
 		return rc;
@@ -449,7 +463,8 @@ int stoup_csv_table_share(const struct stoup_csv_table *bound, stoup_csv_read_fn
 		.uniques = bound->uniques,
 		.bound = 1,
 		.shared = 1};
-	rc = stoup_csv_create(read, source, delimiter_of(table->options), &table->csv, err);
+	rc = stoup_csv_create(
+		read, source, delimiter_of(table->options, table->name), &table->csv, err);
 	if (rc == 0 && bound->route)
 		rc = stoup_csv_route_create(table->plan, &table->route, err);
 	if (rc == 0)

@@ -58,6 +58,18 @@ const struct stoup_schema *stoup_csv_table_schema(const struct stoup_csv_table *
 int stoup_csv_table_next(
 	struct stoup_csv_table *table, struct stoup_csv_record *ret, struct stoup_error *err);
 
+/* What a table gave out so far. */
+struct stoup_csv_seen {
+	uint64_t row_cnt;
+	int skipped; /* there were rows of symbols that were not asked for */
+};
+
+struct stoup_csv_seen stoup_csv_table_seen(const struct stoup_csv_table *table);
+
+/* The whole text was read, by this table and by others: where no row came of it, that is told. */
+void stoup_csv_table_finish(
+	const struct stoup_csv_table *table, const struct stoup_csv_seen *others);
+
 /* NULL is allowed. */
 void stoup_csv_table_destroy(struct stoup_csv_table *table);
 

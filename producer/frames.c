@@ -86,6 +86,18 @@ static int offset_parse(const char *text, uint32_t *ret, const char **ret_rest)
 	return 0;
 }
 
+/* The time stands in one place: -EINVAL where the other one was said before. */
+static int place_set(
+	struct stoup_frames_options *options, int is_time_first, struct stoup_error *err)
+{
+	if (options->time.len > 0 && options->is_time_first != is_time_first)
+		return stoup_error_set(err, -EINVAL,
+			"--frame-time and --frame-time-first: the time is in the message or before it, not "
+			"both");
+	options->is_time_first = is_time_first;
+	return 0;
+}
+
 int stoup_frames_option(struct stoup_frames_options *options, const char *name, const char *value,
 	struct stoup_error *err)
 {
@@ -98,7 +110,8 @@ int stoup_frames_option(struct stoup_frames_options *options, const char *name, 
 			err, -EINVAL, "--frame-length %.40s: u8, %s", value, types_text);
 	}
 	if (strcmp(name, "frame-time") == 0) {
-		options->is_time_first = 0;
+		if (place_set(options, 0, err) < 0)
+			return -EINVAL;
 		if (offset_parse(value, &options->time_off, &rest) == 0 &&
 			time_parse(options, rest) == 0)
 			return 0;
@@ -109,7 +122,8 @@ int stoup_frames_option(struct stoup_frames_options *options, const char *name, 
 	}
 	if (strcmp(name, "frame-time-first") != 0)
 		return -ENOENT;
-	options->is_time_first = 1;
+	if (place_set(options, 1, err) < 0)
+		return -EINVAL;
 	if (time_parse(options, value) == 0)
 		return 0;
 	return stoup_error_set(err, -EINVAL,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.c - the sink's front: options, series names, checks of keys and order, sums. */
+/* import.c - the sink's front: options, series names, checks of keys and order. */
 #include "producer/import.h"
 
 #include <errno.h>
@@ -255,40 +255,6 @@ static int64_t order_check(const struct stoup_import *import, struct stoup_impor
 	return effective;
 }
 
-/* ---- sums ------------------------------------------------------------------------------------ */
-
-/* Widen an integer field by its type; both signs fit. */
-static stoup_int128 field_value(const struct stoup_field *field, const void *record)
-{
-	uint32_t len = stoup_type_len(field->type);
-	uint64_t bits = 0;
-	unsigned shift = 64 - 8 * len;
-
-	memcpy(&bits, (const uint8_t *)record + field->off, len);
-	switch (field->type) {
-	case STOUP_TYPE_I8:
-	case STOUP_TYPE_I16:
-	case STOUP_TYPE_I32:
-	case STOUP_TYPE_I64:
-		return (int64_t)(bits << shift) >> shift;
-	default:
-		return bits;
-	}
-}
-
-static void sums_add(const struct stoup_import_schema *schema, struct stoup_import_series *series,
-	const void *record)
-{
-	if (schema->price && !stoup_field_is_null(schema->price, record)) {
-		series->price_cnt++;
-		series->price_sum += field_value(schema->price, record);
-	}
-	if (schema->volume && !stoup_field_is_null(schema->volume, record)) {
-		series->size_cnt++;
-		series->volume_sum += field_value(schema->volume, record);
-	}
-}
-
 /* ---- putting --------------------------------------------------------------------------------- */
 
 /* An overlap that is certain is refused at once, not after hours of reading. */
@@ -374,7 +340,7 @@ int stoup_import_put(struct stoup_import *import, uint32_t series_idx, int64_t k
 	if (rc < 0)
 		return rc;
 	note(import, series_idx, key, effective, schema->schema.stride);
-	sums_add(schema, series, record);
+	stoup_sums_values_add(&series->sums, &schema->sums, record);
 	return 0;
 }
 

@@ -12,23 +12,6 @@
 
 /* ---- schemas --------------------------------------------------------------------------------- */
 
-/* As DBN, Binance and Tardis call them. */
-static const char *const prices[] = {"price", "close", NULL};
-static const char *const sizes[] = {"size", "volume", "qty", "quantity", "amount", NULL};
-
-/* A field that can be summed exactly, by its first name that is there. */
-static const struct stoup_field *sum_field(
-	const struct stoup_schema *schema, const char *const *names)
-{
-	const struct stoup_field *field = NULL;
-
-	for (; *names && !field; names++)
-		field = stoup_schema_field(schema, *names);
-	if (!field || field->type < STOUP_TYPE_U8 || field->type > STOUP_TYPE_I64)
-		return NULL;
-	return field;
-}
-
 static uint64_t gcd(uint64_t a, uint64_t b)
 {
 	while (b != 0) {
@@ -68,8 +51,7 @@ static int schema_copy(const struct stoup_import *import, const struct stoup_sch
 	if (schema->field_cnt > 0)
 		memcpy(copy.fields, schema->fields, schema->field_cnt * sizeof(*copy.fields));
 	copy.schema.fields = copy.fields;
-	copy.price = sum_field(&copy.schema, prices);
-	copy.volume = sum_field(&copy.schema, sizes);
+	stoup_sums_fields(&copy.schema, &copy.sums);
 	copy.block_len = schema->stride ? stoup_import_block_len(import->options.block_len,
 						  import->options.encoding.codec, schema->stride)
 	                                : import->options.block_len;

@@ -31,6 +31,7 @@
 #include "producer/progress.h"
 #include "producer/spill.h"
 #include "producer/store.h"
+#include "producer/sums.h"
 #include "shm/message.h"
 
 #define STOUP_IMPORT_BLOCK_LEN_MIN  (64u << 10)
@@ -47,8 +48,7 @@
 struct stoup_import_schema {
 	struct stoup_schema schema; /* fields point to `fields` */
 	struct stoup_field *fields;
-	const struct stoup_field *price;  /* summed: price or close; NULL: none, or no integer */
-	const struct stoup_field *volume; /* summed: size or volume */
+	struct stoup_sums_fields sums;
 	uint32_t block_len;  /* decoded bytes of a full block: a multiple of the stride */
 	uint64_t record_cnt; /* new and kept */
 	uint64_t record_len; /* their bytes; messages: with heads, padding and table entries */
@@ -70,10 +70,9 @@ struct stoup_import_series {
 	int64_t overlap_key; /* a put beyond this key overlaps the store */
 	int64_t hull_first,
 		hull_last; /* replacing: all that this series will span; 0: not involved */
-	uint64_t price_cnt, size_cnt; /* put ones whose price, or size, is defined */
-	stoup_int128 price_sum, volume_sum;
-	uint32_t part_cnt;      /* records in the arena */
-	uint32_t part_first;    /* while sorting: index of the first of them */
+	struct stoup_sums_values sums; /* of the put ones */
+	uint32_t part_cnt;             /* records in the arena */
+	uint32_t part_first;           /* while sorting: index of the first of them */
 	int64_t part_first_key; /* keys of the first and the last of them; with order KEEP the */
 	int64_t part_last_key;  /*   running maximum */
 	uint32_t volume_mark, volume_series_idx;

@@ -16,16 +16,6 @@
 
 /* ---- series ---------------------------------------------------------------------------------- */
 
-/* A sum of no values is none: 0 would be a statement about the data. */
-static void sum_format(
-	const struct stoup_field *field, uint64_t value_cnt, stoup_int128 sum, char *dst)
-{
-	if (field && value_cnt > 0)
-		stoup_decimal_format(sum, field->exp10, dst);
-	else
-		snprintf(dst, STOUP_DECIMAL_TEXT_CAP, "-");
-}
-
 static void series_print(const struct stoup_import *import, uint32_t series_idx, int width)
 {
 	const struct stoup_import_series *series = &import->series[series_idx];
@@ -35,8 +25,8 @@ static void series_print(const struct stoup_import *import, uint32_t series_idx,
 
 	stoup_format_time(series->first_key, first);
 	stoup_format_time(series->last_key, last);
-	sum_format(schema->price, series->price_cnt, series->price_sum, price);
-	sum_format(schema->volume, series->size_cnt, series->volume_sum, volume);
+	stoup_sums_price_format(&series->sums, &schema->sums, price);
+	stoup_sums_size_format(&series->sums, &schema->sums, volume);
 	printf("%-*s %12" PRIu64 "  %s  %s  %20s  %16s\n", width, series->name, series->record_cnt,
 		first, last, price, volume);
 	if (series->step_back_cnt > 0)

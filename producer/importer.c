@@ -6,13 +6,47 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include "producer/importer_binary.h"
 #include "producer/ingest_npy.h"
 #include "producer/npy.h"
 #include "producer/preset.h"
+#include "producer/preset_meaning.h"
 #include "producer/preset_path.h"
 
-#define STOUP_MEANING_CAP 128
+/* Symbol and exchange of each preset whose pattern a path may match. */
+#define STOUP_MEANING_CAP 4096
+
+/* ---- names ------------------------------------------------------------------------------------- */
+
+/* Where the last of these endings stands in a file's name, from 1; 0: none is in it. */
+static size_t name_last(const char *path, const char *const *endings)
+{
+	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	size_t last = 0;
+
+	for (; *endings; endings++) {
+		const char *at = base;
+
+		while ((at = strcasestr(at, *endings))) {
+			at++;
+			if ((size_t)(at - base) > last)
+				last = (size_t)(at - base);
+		}
+	}
+	return last;
+}
+
+/* Does a file's name, not that of its directory, say that it is of these endings? The last ending that is
+ * known counts, whatever stands behind it: a.dbn.csv is CSV, a.dbn.part.zst is DBN. */
+static int name_says(const char *path, const char *const *endings)
+{
+	static const char *const known[] = {
+		".dbn", ".dbz", ".jsonl", ".ndjson", ".csv", ".tsv", NULL};
+	size_t last = name_last(path, endings);
+
+	return last > 0 && last >= name_last(path, known);
+}
 
 /* ---- npy --------------------------------------------------------------------------------------- */
 
@@ -36,10 +70,14 @@ static const char *npy_usage(void)
 
 static const char *const npy_suffixes[] = {".npy", ".npz", NULL};
 
+static const char *const npy_takes[] = {
+	"schema", "time", "interval", "columns", "map", "scale", NULL};
+
 static const struct stoup_importer npy = {
 	.name = "npy",
 	.what = "a NumPy array",
 	.suffixes = npy_suffixes,
+	.takes = npy_takes,
 	.is = npy_is,
 	.usage = npy_usage,
 	.ingest = npy_ingest,
@@ -47,10 +85,12 @@ static const struct stoup_importer npy = {
 
 /* ---- DBN --------------------------------------------------------------------------------------- */
 
+static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
+
 /* By its (unpacked) bytes, or by its name: a fragment has no magic. */
 static int dbn_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	return (len >= 3 && memcmp(bytes, "DBN", 3) == 0) || strstr(path, ".dbn") != NULL
+	return (len >= 3 && memcmp(bytes, "DBN", 3) == 0) || name_says(path, dbn_suffixes)
 	               ? STOUP_FORMAT_SURE
 	               : STOUP_FORMAT_NO;
 }
@@ -90,12 +130,13 @@ static const char *dbn_usage(void)
 	       "  --dbn-version N     of such records: 1, 2 or 3 (default: as their lengths say)\n";
 }
 
-static const char *const dbn_suffixes[] = {".dbn", ".dbz", NULL};
+static const char *const dbn_takes[] = {"one-stream", "dataset", "dbn-version", NULL};
 
 static const struct stoup_importer dbn = {
 	.name = "dbn",
 	.what = "DBN",
 	.suffixes = dbn_suffixes,
+	.takes = dbn_takes,
 	.has_symbols = 1,
 	.is = dbn_is,
 	.flag = dbn_flag,
@@ -106,12 +147,15 @@ static const struct stoup_importer dbn = {
 
 /* ---- JSON lines -------------------------------------------------------------------------------- */
 
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
+
 /* A row of CSV may begin with a brace, too, in a file that is named so. */
 static int jsonl_is(const uint8_t *bytes, size_t len, const char *path)
 {
-	if (strstr(path, ".jsonl") || strstr(path, ".ndjson"))
+	if (name_says(path, jsonl_suffixes))
 		return STOUP_FORMAT_SURE;
-	if (strstr(path, ".csv") || strstr(path, ".tsv"))
+	if (name_says(path, csv_suffixes))
 		return STOUP_FORMAT_NO;
 	return stoup_jsonl_is(bytes, len) ? STOUP_FORMAT_GUESS : STOUP_FORMAT_NO;
 }
@@ -134,12 +178,14 @@ static int jsonl_ingest(const struct stoup_sink *sink, struct stoup_input *input
 	return stoup_ingest_jsonl(sink, input, &jsonl, err);
 }
 
-static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+static const char *const jsonl_takes[] = {"series-path", "as", "time", "time-format", "time-zone",
+	"schema", "columns", "map", "interval", "scale", "header", "delimiter", NULL};
 
 static const struct stoup_importer jsonl = {
 	.name = "jsonl",
 	.what = "JSON lines",
 	.suffixes = jsonl_suffixes,
+	.takes = jsonl_takes,
 	.has_symbols = 1,
 	.is = jsonl_is,
 	.option = jsonl_option,
@@ -168,6 +214,19 @@ static int csv_named(const char *format)
 	return stoup_preset_named(format) != NULL;
 }
 
+/* Names of other formats say nothing to CSV. */
+static int csv_meaning(
+	const struct stoup_ingest_options *options, const char *path, char *dst, size_t cap)
+{
+	if (options->format && !csv_named(options->format))
+		return 0;
+	for (size_t i = 0; stoup_importers[i]; i++)
+		if (stoup_importers[i]->meaning != csv_meaning && stoup_importers[i]->suffixes &&
+			name_says(path, stoup_importers[i]->suffixes))
+			return 0;
+	return stoup_preset_meaning(options, path, dst, cap);
+}
+
 static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	const struct stoup_ingest_options *options, struct stoup_error *err)
 {
@@ -183,15 +242,19 @@ static int csv_ingest(const struct stoup_sink *sink, struct stoup_input *input,
 	return stoup_ingest_csv(sink, input, &csv, err);
 }
 
-static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
+static const char *const csv_takes[] = {"schema", "columns", "time", "map", "time-format",
+	"time-zone", "interval", "scale", "header", "delimiter", "exchange", "size-scale", "date",
+	"symbol", NULL};
 
 static const struct stoup_importer csv = {
 	.name = "csv",
 	.what = "CSV",
 	.suffixes = csv_suffixes,
+	.takes = csv_takes,
 	.takes_zip = 1,
 	.has_symbols = 1, /* presets have; the rest refuses --symbols itself */
 	.is = csv_is,
+	.meaning = csv_meaning,
 	.named = csv_named,
 	.option = csv_option,
 	.usage = stoup_csv_usage,
@@ -244,13 +307,52 @@ int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_opt
 		err, -EBADMSG, "%s: no format that is known", stoup_input_name(input));
 }
 
-uint64_t stoup_importer_meaning(const char *path, uint64_t hash)
+/* ---- options ----------------------------------------------------------------------------------- */
+
+/* The name in the importer's list, or NULL. */
+static const char *taken(const struct stoup_importer *importer, const char *option)
+{
+	for (const char *const *name = importer->takes; name && *name; name++)
+		if (strcmp(*name, option) == 0)
+			return *name;
+	return NULL;
+}
+
+int stoup_importer_takes(const struct stoup_importer *importer, const char *option)
+{
+	return taken(importer, option) != NULL;
+}
+
+const char *stoup_importer_option(const char *option)
+{
+	const char *name = NULL;
+
+	for (size_t i = 0; stoup_importers[i] && !name; i++)
+		name = taken(stoup_importers[i], option);
+	return name;
+}
+
+void stoup_importer_takers(const char *option, char *dst, size_t cap)
+{
+	size_t at = 0;
+
+	dst[0] = '\0';
+	for (size_t i = 0; stoup_importers[i] && at < cap; i++)
+		if (taken(stoup_importers[i], option))
+			at += (size_t)snprintf(dst + at, cap - at, "%s%s", at ? ", " : "",
+				stoup_importers[i]->what);
+}
+
+/* ---- texts ------------------------------------------------------------------------------------- */
+
+uint64_t stoup_importer_meaning(
+	const struct stoup_ingest_options *options, const char *path, uint64_t hash)
 {
 	char text[STOUP_MEANING_CAP];
 
 	for (size_t i = 0; stoup_importers[i]; i++) {
 		if (!stoup_importers[i]->meaning ||
-			!stoup_importers[i]->meaning(path, text, sizeof(text)))
+			!stoup_importers[i]->meaning(options, path, text, sizeof(text)))
 			continue;
 		for (const char *p = text; *p; p++)
 			hash = (hash ^ (uint8_t)*p) * UINT64_C(0x100000001b3);

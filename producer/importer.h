@@ -58,11 +58,14 @@ struct stoup_importer {
 	const char *const *suffixes;
 	int takes_zip;   /* its files come as NAME.zip, too, whatever NAME ends with */
 	int has_symbols; /* may --symbols be said? */
+	/* Its options, and those of others that it refuses in words of its own; ends with NULL. NULL: none. */
+	const char *const *takes;
 	/* Do these first bytes, or this path, look like it? STOUP_FORMAT_*. NULL: only by --format. */
 	int (*is)(const uint8_t *bytes, size_t len, const char *path);
 	/* What a path says of the records, as text in dst[cap]: 1; 0: nothing. Files with the same bytes are
 	 * two where it differs. NULL: paths say nothing. */
-	int (*meaning)(const char *path, char *dst, size_t cap);
+	int (*meaning)(const struct stoup_ingest_options *options, const char *path, char *dst,
+		size_t cap);
 	/* Is `format` another name that this importer answers to (a preset)? NULL: none. */
 	int (*named)(const char *format);
 	/* An option without value: 1 if it is one of this importer's. NULL: none. */
@@ -89,8 +92,18 @@ const struct stoup_importer *stoup_importer_named(const char *format);
 int stoup_importer_find(struct stoup_input *input, const struct stoup_ingest_options *options,
 	const struct stoup_importer **ret, int *ret_guess, struct stoup_error *err);
 
+/* Is `option` (without dashes) one of the importer's? */
+int stoup_importer_takes(const struct stoup_importer *importer, const char *option);
+
+/* The option's name as a text that stays, if it is one of an importer's; else NULL. */
+const char *stoup_importer_option(const char *option);
+
+/* What the formats are that take an option: "DBN, ITCH 5.0". */
+void stoup_importer_takers(const char *option, char *dst, size_t cap);
+
 /* FNV-1a of what a path says of the records, going on from `hash`. */
-uint64_t stoup_importer_meaning(const char *path, uint64_t hash);
+uint64_t stoup_importer_meaning(
+	const struct stoup_ingest_options *options, const char *path, uint64_t hash);
 
 /* Text of all --format names: "dbn, csv or npy". Static. */
 const char *stoup_importer_names(void);

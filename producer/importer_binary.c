@@ -26,10 +26,12 @@ static int itch_is(const uint8_t *bytes, size_t len, const char *path)
 }
 
 /* The day stands in the name alone. */
-static int itch_meaning(const char *path, char *dst, size_t cap)
+static int itch_meaning(
+	const struct stoup_ingest_options *options, const char *path, char *dst, size_t cap)
 {
 	unsigned year, month, day;
 
+	(void)options;
 	if (!stoup_itch_name_is(path) || stoup_itch_name_date(path, &year, &month, &day) < 0)
 		return 0;
 	snprintf(dst, cap, "itch50 %u-%u-%u", year, month, day);
@@ -92,10 +94,14 @@ static const char *itch_usage(void)
 
 static const char *const itch_suffixes[] = {".NASDAQ_ITCH50", "-v50.txt", ".itch50", NULL};
 
+static const char *const itch_takes[] = {
+	"date", "time-zone", "dataset", "raw", "raw-only", "no-raw", NULL};
+
 const struct stoup_importer stoup_importer_itch = {
 	.name = "itch50",
 	.what = "ITCH 5.0",
 	.suffixes = itch_suffixes,
+	.takes = itch_takes,
 	.has_symbols = 1,
 	.is = itch_is,
 	.meaning = itch_meaning,
@@ -118,10 +124,12 @@ static int bi5_is(const uint8_t *bytes, size_t len, const char *path)
 }
 
 /* Symbol, date and hour stand in the path alone. */
-static int bi5_meaning(const char *path, char *dst, size_t cap)
+static int bi5_meaning(
+	const struct stoup_ingest_options *options, const char *path, char *dst, size_t cap)
 {
 	struct stoup_bi5_path p;
 
+	(void)options;
 	if (bi5_is(NULL, 0, path) == STOUP_FORMAT_NO || stoup_bi5_path_parse(path, &p) < 0)
 		return 0;
 	snprintf(dst, cap, "bi5 %s %u-%u-%u %d", p.symbol, p.year, p.month, p.day, p.hour);
@@ -196,10 +204,13 @@ static const char *bi5_usage(void)
 
 static const char *const bi5_suffixes[] = {".bi5", NULL};
 
+static const char *const bi5_takes[] = {"symbol", "date", "hour", "point", "dataset", NULL};
+
 const struct stoup_importer stoup_importer_bi5 = {
 	.name = "bi5",
 	.what = "Dukascopy ticks",
 	.suffixes = bi5_suffixes,
+	.takes = bi5_takes,
 	.has_symbols = 1,
 	.is = bi5_is,
 	.meaning = bi5_meaning,
@@ -236,9 +247,12 @@ static const char *frames_usage(void)
 	       "                      the time before the length: u64le:us\n";
 }
 
+static const char *const frames_takes[] = {"frame-length", "frame-time", "frame-time-first", NULL};
+
 const struct stoup_importer stoup_importer_frames = {
 	.name = "frames",
 	.what = "messages behind their lengths",
+	.takes = frames_takes,
 	.option = frames_option,
 	.usage = frames_usage,
 	.ingest = frames_ingest,

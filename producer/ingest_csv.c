@@ -86,6 +86,17 @@ static int ingest_table(const struct stoup_sink *sink, stoup_csv_read_fn *read, 
 static int plain_check(const struct stoup_input *input, const struct stoup_csv_options *options,
 	struct stoup_error *err)
 {
+	const char *of_feeds = options->exchange          ? "exchange"
+	                       : options->symbol          ? "symbol"
+	                       : options->day >= 0        ? "date"
+	                       : options->size_scale >= 0 ? "size-scale"
+	                                                  : NULL;
+
+	if (of_feeds)
+		return stoup_error_set(err, -EINVAL,
+			"%s: --%s is for CSV of a feed (--format): here --series names the series, and "
+			"columns are told",
+			stoup_input_name(input), of_feeds);
 	if (options->filter && options->filter->symbols)
 		return stoup_error_set(err, -EINVAL,
 			"%s: CSV has no symbols that --symbols could choose, unless it is of a feed "

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fts.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -68,45 +69,7 @@ static int is_data(const struct expand *expand, const char *name)
 	return 0;
 }
 
-/* ---- the list ---------------------------------------------------------------------------------- */
-
-static int path_add(
-	struct expand *expand, const char *path, const struct stat *st, struct stoup_error *err)
-{
-	struct stoup_files *files = &expand->files;
-
-	if (files->cnt == files->cap) {
-		size_t cap = files->cap ? files->cap * 2 : 64;
-		char **grown = realloc(files->paths, cap * sizeof(*grown));
-		struct identity *identities;
-
-		if (!grown)
-			return stoup_error_set(err, -ENOMEM, "no memory for a list of files");
-		files->paths = grown;
-		identities = realloc(expand->identities, cap * sizeof(*identities));
-		if (!identities)
-			return stoup_error_set(err, -ENOMEM, "no memory for a list of files");
-		expand->identities = identities;
-		files->cap = cap;
-	}
-	files->paths[files->cnt] = strdup(path);
-	if (!files->paths[files->cnt])
-		return stoup_error_set(err, -ENOMEM, "no memory for a list of files");
-	if (st && S_ISREG(st->st_mode)) {
-		expand->identities[expand->identity_cnt++] =
-			(struct identity){st->st_dev, st->st_ino, files->cnt};
-		files->file_len += (uint64_t)st->st_size;
-	}
-	files->cnt++;
-	return 0;
-}
-
-/* ---- directories ------------------------------------------------------------------------------- */
-
-static int entry_cmp(const FTSENT **a, const FTSENT **b)
-{
-	return strverscmp((*a)->fts_name, (*b)->fts_name);
-}
+/* ---- what is left out --------------------------------------------------------------------------- */
 
 struct left_out {
 	size_t cnt, shown, len;
@@ -125,6 +88,106 @@ static void leave_out(struct left_out *left, const char *name)
 	memcpy(left->names + left->len, name, len + 1);
 	left->len += len;
 	left->shown++;
+}
+
+static void left_out_tell(
+	const struct expand *expand, const char *path, const struct left_out *left)
+{
+	if (left->cnt > 0)
+		stoup_sink_note(expand->sink,
+			"%s: %zu file%s left out, whose names are of no format that is known: %s%s",
+			path, left->cnt, left->cnt == 1 ? " was" : "s were", left->names,
+			left->shown == left->cnt ? "" : " ...");
+}
+
+/* ---- the list ---------------------------------------------------------------------------------- */
+
+static int file_room(struct expand *expand, struct stoup_error *err)
+{
+	struct stoup_files *files = &expand->files;
+	size_t cap = files->cap ? files->cap * 2 : 64;
+	struct identity *identities;
+	struct stoup_file *grown;
+
+	if (files->cnt < files->cap)
+		return 0;
+	grown = realloc(files->at, cap * sizeof(*grown));
+	if (grown)
+		files->at = grown;
+	identities = realloc(expand->identities, cap * sizeof(*identities));
+	if (identities)
+		expand->identities = identities;
+	if (!grown || !identities)
+		return stoup_error_set(err, -ENOMEM, "no memory for a list of files");
+	files->cap = cap;
+	return 0;
+}
+
+/* A file, or one of those in a zip. */
+static int file_add(struct expand *expand, const char *path, const char *member, int64_t member_idx,
+	struct stoup_error *err)
+{
+	struct stoup_files *files = &expand->files;
+	struct stoup_file file = {.member = member_idx};
+	int rc = file_room(expand, err);
+
+	if (rc < 0)
+		return rc;
+	file.path = strdup(path);
+	if (asprintf(&file.name, "%s%s%s", path, member ? "/" : "", member ? member : "") < 0)
+		file.name = NULL;
+	if (!file.path || !file.name) {
+		free(file.path);
+		free(file.name);
+		return stoup_error_set(err, -ENOMEM, "no memory for a list of files");
+	}
+	files->at[files->cnt++] = file;
+	return 0;
+}
+
+/* The files of a zip that has several, of which one at least is data. 1; 0: it is a file like others. */
+static int zip_add(struct expand *expand, const char *path, struct stoup_error *err)
+{
+	struct left_out left = {0};
+	uint32_t cnt = 0, data_cnt = 0, i;
+	char **names = NULL;
+	int rc = stoup_input_zip_members(path, &names, &cnt, err);
+
+	for (i = 0; i < cnt; i++)
+		data_cnt += (uint32_t)is_data(expand, names[i]);
+	for (i = 0; i < cnt && rc == 0 && cnt > 1 && data_cnt > 0; i++) {
+		if (is_data(expand, names[i]))
+			rc = file_add(expand, path, names[i], i, err);
+		else
+			leave_out(&left, names[i]);
+	}
+	for (i = 0; i < cnt; i++)
+		free(names[i]);
+	free(names);
+	left_out_tell(expand, path, &left);
+	return rc < 0 ? rc : cnt > 1 && data_cnt > 0;
+}
+
+static int path_add(
+	struct expand *expand, const char *path, const struct stat *st, struct stoup_error *err)
+{
+	int rc = file_room(expand, err);
+
+	if (rc == 0 && st && S_ISREG(st->st_mode)) {
+		expand->identities[expand->identity_cnt++] =
+			(struct identity){st->st_dev, st->st_ino, expand->files.cnt};
+		expand->files.file_len += (uint64_t)st->st_size;
+		if (ends_with(path, strlen(path), ".zip"))
+			rc = zip_add(expand, path, err);
+	}
+	return rc == 0 ? file_add(expand, path, NULL, -1, err) : rc < 0 ? rc : 0;
+}
+
+/* ---- directories ------------------------------------------------------------------------------- */
+
+static int entry_cmp(const FTSENT **a, const FTSENT **b)
+{
+	return strverscmp((*a)->fts_name, (*b)->fts_name);
 }
 
 /* One entry of a directory tree. */
@@ -179,11 +242,7 @@ static int directory_add(struct expand *expand, char *path, struct stoup_error *
 			"%s: no file below it has the name of a format that is known%s%s", path,
 			left.cnt ? ", such as .dbn.zst or .csv.gz; name files one by one: " : "",
 			left.names);
-	if (left.cnt > 0)
-		stoup_sink_note(expand->sink,
-			"%s: %zu file%s left out, whose names are of no format that is known: %s%s",
-			path, left.cnt, left.cnt == 1 ? " was" : "s were", left.names,
-			left.shown == left.cnt ? "" : " ...");
+	left_out_tell(expand, path, &left);
 	return 0;
 }
 
@@ -230,7 +289,8 @@ static int twice_check(struct expand *expand, struct stoup_error *err)
 		if (id[i].dev == id[i - 1].dev && id[i].ino == id[i - 1].ino)
 			return stoup_error_set(err, -EINVAL,
 				"%.110s and %.110s are one file: its records would be there twice",
-				expand->files.paths[id[i - 1].idx], expand->files.paths[id[i].idx]);
+				expand->files.at[id[i - 1].idx].path,
+				expand->files.at[id[i].idx].path);
 	return 0;
 }
 
@@ -256,8 +316,10 @@ int stoup_files_expand(const char *const *args, size_t arg_cnt, const char *form
 
 void stoup_files_fini(struct stoup_files *files)
 {
-	for (size_t i = 0; i < files->cnt; i++)
-		free(files->paths[i]);
-	free(files->paths);
+	for (size_t i = 0; i < files->cnt; i++) {
+		free(files->at[i].path);
+		free(files->at[i].name);
+	}
+	free(files->at);
 	*files = (struct stoup_files){0};
 }

@@ -5,8 +5,9 @@
  *        2024/a.csv.gz   in the order of their paths, numbers by their value: part2 before part10
  *        2024/b.dbn.zst
  *        notes.txt       left out, and told
+ *      days.zip          its files, chosen alike, one after the other
  *
- * Invariant: a file is in the list once: one that is named twice, also by another path, is an error.
+ * Invariant: a file (or a file of an archive) is in the list once: one that is named twice, also by another path, is an error.
  *
  * Concurrency: plain data of one caller.
  */
@@ -16,8 +17,14 @@
 #include <stddef.h>
 #include "producer/importer.h"
 
+struct stoup_file {
+	char *path;
+	char *name; /* for messages, and for who reads names: the path; of a file in a zip PATH/MEMBER */
+	int64_t member; /* its number in the zip, where that has several; -1: the file itself */
+};
+
 struct stoup_files {
-	char **paths;
+	struct stoup_file *at;
 	size_t cnt, cap;
 	uint64_t file_len; /* bytes of all regular files as they lie on disk */
 };

@@ -328,6 +328,14 @@ static int line_put(struct reader *r, struct part message, struct stoup_error *e
 		rc = series_of(r, &message, &doc, &series_idx, err);
 	if (rc <= 0)
 		return rc;
+	if (!r->options->as_text && message.len <= STOUP_MESSAGE_LEN_CAP &&
+		doc.tag_len + doc.payload_len > STOUP_MESSAGE_LEN_CAP)
+		return stoup_error_set(err, -EMSGSIZE,
+			"%s: line %" PRIu64
+			": a message of %zu bytes, which is a document of %u; at most %u are stored: "
+			"--as text stores the message as it is",
+			r->file, r->line.number, message.len, doc.tag_len + doc.payload_len,
+			STOUP_MESSAGE_LEN_CAP);
 	if (r->options->as_text)
 		return r->sink->message(r->sink->arg, series_idx, key, message.text,
 			(uint32_t)message.len, &where, err);

@@ -15,6 +15,8 @@
 struct source_state {
 	struct stoup_source source;
 	int is_file;                            /* `source` says what was read */
+	int has_records;                        /* something of it was put */
+	const struct stoup_importer *importer;  /* what read it; NULL: nothing did */
 	const struct stoup_store_volume *known; /* left out: it is in the store */
 };
 
@@ -54,39 +56,151 @@ static int symbols_check(const struct stoup_ingest *ingest, const struct stoup_i
 		stoup_input_name(input), importer->what);
 }
 
+/* An option that another format has would be ignored silently. Where files of several formats are read, it
+ * may be for those to come: options_unused looks when all were seen. */
+static int options_check(const struct run *run, const struct stoup_input *input,
+	const struct stoup_importer *importer, struct stoup_error *err)
+{
+	const struct stoup_ingest *ingest = run->ingest;
+	char takers[160];
+
+	if (run->files.cnt > 1 && !ingest->options.format)
+		return 0;
+	for (size_t i = 0; i < ingest->given_cnt; i++) {
+		if (stoup_importer_takes(importer, ingest->given[i]))
+			continue;
+		stoup_importer_takers(ingest->given[i], takers, sizeof(takers));
+		return stoup_error_set(err, -EINVAL, "%s: --%s is for %s, and this is %s",
+			stoup_input_name(input), ingest->given[i], takers, importer->what);
+	}
+	return 0;
+}
+
+static int is_used(const struct run *run, const char *option)
+{
+	for (size_t i = 0; i < run->files.cnt; i++) {
+		const struct source_state *source = &run->sources[i];
+
+		/* What a file is that the store has already was not looked at. */
+		if (!source->importer || stoup_importer_takes(source->importer, option))
+			return 1;
+	}
+	return 0;
+}
+
+/* After all files: was every option one of a format that was read? */
+static int options_unused(const struct run *run, struct stoup_error *err)
+{
+	char takers[160];
+
+	for (size_t i = 0; i < run->ingest->given_cnt; i++) {
+		if (is_used(run, run->ingest->given[i]))
+			continue;
+		stoup_importer_takers(run->ingest->given[i], takers, sizeof(takers));
+		return stoup_error_set(err, -EINVAL,
+			"--%s is for %s, and none of the files is such", run->ingest->given[i],
+			takers);
+	}
+	return 0;
+}
+
 /* What reads a file: the importer that knows it. */
-static int importer_choose(const struct stoup_ingest *ingest, struct stoup_input *input,
+static int importer_choose(const struct run *run, struct stoup_input *input,
 	const struct stoup_sink *sink, const struct stoup_importer **ret, struct stoup_error *err)
 {
-	int guess, rc = stoup_importer_find(input, &ingest->options, ret, &guess, err);
+	int guess, rc = stoup_importer_find(input, &run->ingest->options, ret, &guess, err);
 
 	if (rc == 0)
-		rc = symbols_check(ingest, input, *ret, err);
+		rc = symbols_check(run->ingest, input, *ret, err);
+	if (rc == 0 && !run->build) /* which has said so already */
+		rc = options_check(run, input, *ret, err);
 	if (rc == 0 && guess)
 		stoup_sink_note(sink, "%s: taken as %s (--format %s)", stoup_input_name(input),
 			(*ret)->what, (*ret)->name);
 	return rc;
 }
 
+/* ---- whether a file put something --------------------------------------------------------------- */
+
+struct counting {
+	const struct stoup_sink *sink;
+	int *has_records;
+};
+
+static int64_t counting_series(
+	void *arg, const char *name, const struct stoup_schema *schema, struct stoup_error *err)
+{
+	const struct counting *counting = arg;
+
+	return counting->sink->series(counting->sink->arg, name, schema, err);
+}
+
+static int counting_put(void *arg, uint32_t series_idx, int64_t key, const void *record,
+	const struct stoup_where *where, struct stoup_error *err)
+{
+	const struct counting *counting = arg;
+
+	*counting->has_records = 1;
+	return counting->sink->put(counting->sink->arg, series_idx, key, record, where, err);
+}
+
+static int counting_message(void *arg, uint32_t series_idx, int64_t key, const void *bytes,
+	uint32_t len, const struct stoup_where *where, struct stoup_error *err)
+{
+	const struct counting *counting = arg;
+
+	*counting->has_records = 1;
+	return counting->sink->message(
+		counting->sink->arg, series_idx, key, bytes, len, where, err);
+}
+
+static void counting_note(void *arg, const char *text)
+{
+	const struct counting *counting = arg;
+
+	counting->sink->note(counting->sink->arg, text);
+}
+
+static struct stoup_sink counting_sink(struct counting *counting)
+{
+	return (struct stoup_sink){.arg = counting,
+		.series = counting_series,
+		.put = counting_put,
+		.message = counting->sink->message ? counting_message : NULL,
+		.note = counting->sink->note ? counting_note : NULL};
+}
+
+/* ---- files ----------------------------------------------------------------------------------------- */
+
 /* Opened once: what was looked at in a pipe can not be read again. */
-static int file_import(
-	struct run *run, const char *path, const struct stoup_sink *sink, struct stoup_error *err)
+static int file_import(struct run *run, const struct stoup_file *file,
+	const struct stoup_sink *sink, const struct stoup_importer **ret_importer,
+	struct stoup_error *err)
 {
 	struct stoup_ingest_options options = run->ingest->options;
-	const struct stoup_importer *importer;
 	struct stoup_input *input;
-	int rc = stoup_input_open(path, &input, err);
+	int rc = file->member < 0 ? stoup_input_open(file->path, &input, err)
+	                          : stoup_input_open_member(file->path, (uint32_t)file->member,
+					    file->name, &input, err);
 
 	options.csv.threads = run->threads_per_file;
-
 	if (rc < 0)
 		return rc;
-	rc = importer_choose(run->ingest, input, sink, &importer, err);
+	rc = importer_choose(run, input, sink, ret_importer, err);
 	if (rc == 0)
-		rc = run->build ? to_event64(run, input, importer, err)
-		                : importer->ingest(sink, input, &options, err);
+		rc = run->build ? to_event64(run, input, *ret_importer, err)
+		                : (*ret_importer)->ingest(sink, input, &options, err);
 	stoup_input_close(input);
 	return rc;
+}
+
+/* What the records are beside the bytes: options, what the name says, and which file of an archive it is. */
+static uint64_t meaning_of(const struct run *run, const struct stoup_file *file)
+{
+	uint64_t hash = stoup_importer_meaning(
+		&run->ingest->options, file->name, run->ingest->options_hash);
+
+	return file->member < 0 ? hash : (hash ^ (uint64_t)file->member) * UINT64_C(0x100000001b3);
 }
 
 /* Read one file into a sink, unless the store has it. The store does not change: it is locked. */
@@ -94,9 +208,10 @@ static int file_read(void *arg, size_t idx, const struct stoup_sink *sink, struc
 {
 	struct run *run = arg;
 	struct source_state *source = &run->sources[idx];
-	const char *path = run->files.paths[idx];
-	int rc = stoup_source_of(path, stoup_importer_meaning(path, run->ingest->options_hash),
-		&source->source, err);
+	struct counting counting = {sink, &source->has_records};
+	const struct stoup_sink counted = counting_sink(&counting);
+	const struct stoup_file *file = &run->files.at[idx];
+	int rc = stoup_source_of(file->path, meaning_of(run, file), &source->source, err);
 
 	if (rc < 0)
 		return rc;
@@ -106,9 +221,9 @@ static int file_read(void *arg, size_t idx, const struct stoup_sink *sink, struc
 			stoup_source_known(stoup_import_store(run->import), &source->source.entry);
 	if (source->known)
 		return 0;
-	rc = file_import(run, path, sink, err);
+	rc = file_import(run, file, &counted, &source->importer, err);
 	if (rc == 0 && source->is_file)
-		source->is_file = stoup_source_same(path, &source->source);
+		source->is_file = stoup_source_same(file->path, &source->source);
 	return rc;
 }
 
@@ -147,6 +262,45 @@ static int files_read(struct run *run, struct stoup_error *err)
 	return rc;
 }
 
+static int content_cmp(const void *a, const void *b)
+{
+	const struct source_state *const *sa = a, *const *sb = b;
+	const struct stoup_vol_source *ea = &(*sa)->source.entry, *eb = &(*sb)->source.entry;
+	int rc = memcmp(ea->hash, eb->hash, sizeof(ea->hash));
+
+	if (rc == 0 && ea->options_hash != eb->options_hash)
+		rc = ea->options_hash < eb->options_hash ? -1 : 1;
+	return rc != 0 ? rc : (*sa > *sb) - (*sa < *sb);
+}
+
+/* Two copies of a file: the second is one that the store has. */
+static int copies_check(const struct run *run, struct stoup_error *err)
+{
+	const struct source_state **files = calloc(run->files.cnt, sizeof(*files));
+	size_t cnt = 0;
+	int rc = files ? 0 : stoup_error_set(err, -ENOMEM, "no memory for a list of files");
+
+	for (size_t i = 0; rc == 0 && i < run->files.cnt; i++)
+		if (run->sources[i].is_file && run->sources[i].has_records)
+			files[cnt++] = &run->sources[i];
+	if (cnt > 1)
+		qsort(files, cnt, sizeof(*files), content_cmp);
+	for (size_t i = 1; i < cnt && rc == 0; i++) {
+		const struct stoup_vol_source *a = &files[i - 1]->source.entry,
+					      *b = &files[i]->source.entry;
+
+		if (a->options_hash == b->options_hash &&
+			memcmp(a->hash, b->hash, sizeof(a->hash)) == 0)
+			rc = stoup_error_set(err, -EINVAL,
+				"%.80s and %.80s hold the same: its records would be there twice; "
+				"leave one out, or say --again",
+				run->files.at[files[i - 1] - run->sources].name,
+				run->files.at[files[i] - run->sources].name);
+	}
+	free(files);
+	return rc;
+}
+
 /* List what was read, and tell what was left out. Returns how many files were. */
 static int sources_finish(struct run *run, size_t *ret_known_cnt, struct stoup_error *err)
 {
@@ -170,7 +324,7 @@ static int sources_finish(struct run *run, size_t *ret_known_cnt, struct stoup_e
 			snprintf(more, sizeof(more), " and %zu more", known_cnt - 1);
 		fprintf(stderr,
 			"%s%s: the store has %s already (in %s, with these options): left out; --again reads %s\n",
-			run->files.paths[first], more, known_cnt > 1 ? "them" : "it",
+			run->files.at[first].name, more, known_cnt > 1 ? "them" : "it",
 			name ? name + 1 : "", known_cnt > 1 ? "them" : "it");
 	}
 	*ret_known_cnt = known_cnt;
@@ -182,6 +336,10 @@ static int finish(struct run *run, struct stoup_error *err)
 	size_t known_cnt = 0;
 	int rc = run->build ? stoup_event64_build_finish(run->build, err) : 0;
 
+	if (rc == 0 && !run->ingest->again)
+		rc = copies_check(run, err);
+	if (rc == 0)
+		rc = options_unused(run, err);
 	if (rc == 0)
 		rc = sources_finish(run, &known_cnt, err);
 	if (rc < 0)

@@ -14,6 +14,8 @@
 #include "producer/import.h"
 #include "producer/importer.h"
 
+#define STOUP_GIVEN_CAP 48 /* more than all importers have */
+
 struct stoup_ingest {
 	struct stoup_import_options import;
 	struct stoup_ingest_options options;
@@ -22,6 +24,9 @@ struct stoup_ingest {
 	int to_event64;        /* make events of hftbacktest of the files */
 	const char **args;     /* files and directories */
 	size_t arg_cnt;
+	const char
+		*given[STOUP_GIVEN_CAP]; /* options of single formats that were given, each once */
+	size_t given_cnt;
 };
 
 /* 0, or a negative errno with text; the store is then as it was. Blocks. */

@@ -206,7 +206,8 @@ static int open_file(struct stoup_input *input, const char *path, struct stoup_e
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-int stoup_input_open(const char *path, struct stoup_input **ret, struct stoup_error *err)
+static int input_open(const char *path, int64_t member, const char *name, struct stoup_input **ret,
+	struct stoup_error *err)
 {
 	struct stoup_input *input = calloc(1, sizeof(*input));
 	int rc;
@@ -214,7 +215,8 @@ int stoup_input_open(const char *path, struct stoup_input **ret, struct stoup_er
 		return stoup_error_set(err, -ENOMEM, "no memory to open %s", path);
 	input->raw.fd = -1;
 	input->raw.buf = input->raw_buf;
-	input->path = strdup(path);
+	input->raw.member = member;
+	input->path = strdup(name);
 	if (!input->path) {
 		rc = stoup_error_set(err, -ENOMEM, "no memory to open %s", path);
 		goto out_close;
@@ -231,6 +233,42 @@ int stoup_input_open(const char *path, struct stoup_input **ret, struct stoup_er
 	*ret = input;
 	return 0;
 out_close:
+	stoup_input_close(input);
+	return rc;
+}
+
+int stoup_input_open(const char *path, struct stoup_input **ret, struct stoup_error *err)
+{
+	return input_open(path, -1, path, ret, err);
+}
+
+int stoup_input_open_member(const char *path, uint32_t idx, const char *name,
+	struct stoup_input **ret, struct stoup_error *err)
+{
+	return input_open(path, idx, name, ret, err);
+}
+
+int stoup_input_zip_members(
+	const char *path, char ***ret, uint32_t *ret_cnt, struct stoup_error *err)
+{
+	static const uint8_t magic[4] = {'P', 'K', 3, 4};
+	struct stoup_input *input = calloc(1, sizeof(*input));
+	struct stoup_error why = {0};
+	int rc = 0;
+
+	*ret = NULL;
+	*ret_cnt = 0;
+	if (!input)
+		return stoup_error_set(err, -ENOMEM, "no memory to open %s", path);
+	input->raw.fd = -1;
+	input->raw.buf = input->raw_buf;
+	input->path = strdup(path);
+	if (!input->path)
+		rc = stoup_error_set(err, -ENOMEM, "no memory to open %s", path);
+	else if (open_file(input, path, &why) == 0 && input->raw.is_seekable &&
+		 stoup_input_raw_need(&input->raw, sizeof(magic), &why) >= (int64_t)sizeof(magic) &&
+		 memcmp(input->raw.buf + input->raw.pos, magic, sizeof(magic)) == 0)
+		rc = stoup_input_zip_list(&input->raw, ret, ret_cnt, err);
 	stoup_input_close(input);
 	return rc;
 }

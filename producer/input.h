@@ -12,7 +12,7 @@
  *                                  --stoup_input_read-->  decompressed stream
  *
  * Several frames (members) one after the other are one stream; zstd's skippable frames are passed
- * over. A zip archive must hold one file.
+ * over. A zip archive must hold one file, or one of its files is opened.
  *
  * Invariant: the stream ends with 0 only if the packed file was whole and nothing followed it: a
  * cut, damaged or lengthened file ends with an error, after the bytes that were good.
@@ -39,6 +39,15 @@ struct stoup_input;
  * zip archive with several files (the text names them), -EPROTONOSUPPORT for Databento's old DBZ
  * and for legacy lz4. May block on a pipe. */
 int stoup_input_open(const char *path, struct stoup_input **ret, struct stoup_error *err);
+
+/* The files in a zip archive that lies on disk, in its order: 0, and the caller frees each name and the list;
+ * *ret_cnt is 0 for what is no such archive, and for one that cannot be read, which opening tells. -ENOMEM. */
+int stoup_input_zip_members(
+	const char *path, char ***ret, uint32_t *ret_cnt, struct stoup_error *err);
+
+/* Open the idx-th of these files, as `name` (for messages, and for who reads names). As stoup_input_open. */
+int stoup_input_open_member(const char *path, uint32_t idx, const char *name,
+	struct stoup_input **ret, struct stoup_error *err);
 
 /* Read the next `len` bytes (> 0) of the decompressed stream into `buf`. Returns how many were
  * read, `len` or fewer where the stream ends or is damaged, 0 at the end of the stream. What could

@@ -156,6 +156,42 @@ static int refuse_many(const char *file, const char *names, struct stoup_error *
 		names, strlen(names) + 4 >= NAMES_CAP ? "..." : "");
 }
 
+/* List the files of an archive; what is damaged ends the list. */
+static int list_members(
+	struct archive_state *state, char ***ret, uint32_t *ret_cnt, struct stoup_error *err)
+{
+	struct stoup_error why = {0};
+	struct archive_entry *entry;
+
+	while (next_file(state, &entry, &why) == 1) {
+		const char *path = archive_entry_pathname(entry);
+		char **grown = realloc(*ret, (*ret_cnt + 1u) * sizeof(*grown));
+
+		if (grown)
+			*ret = grown;
+		if (!grown || !(grown[*ret_cnt] = strdup(path ? path : "?")))
+			return stoup_error_set(
+				err, -ENOMEM, "no memory to list %s", state->raw->name);
+		++*ret_cnt;
+	}
+	return 0;
+}
+
+/* Stand in front of the file that was asked for. */
+static int find_member(struct archive_state *state, struct stoup_error *err)
+{
+	struct archive_entry *entry;
+	int rc = 1;
+
+	for (int64_t i = 0; i <= state->raw->member && rc == 1; i++)
+		rc = next_file(state, &entry, err);
+	if (rc == 1)
+		return 0;
+	return rc < 0 ? rc
+	              : stoup_error_set(err, -ESTALE, "%s: the archive changed while it was read",
+				state->raw->name);
+}
+
 /* Count the files of an archive on disk. */
 static int check_members(struct archive_state *state, struct stoup_error *err)
 {
@@ -170,7 +206,9 @@ static int check_members(struct archive_state *state, struct stoup_error *err)
 		return rc;
 	if (cnt == 0)
 		return refuse_none(state->raw->name, err);
-	return cnt == 1 ? 0 : refuse_many(state->raw->name, state->names, err);
+	return cnt == 1 || state->raw->member >= 0
+	               ? 0
+	               : refuse_many(state->raw->name, state->names, err);
 }
 
 /* Where the archive ends by its end record (which says how long its comment is), 0: there is none.
@@ -308,6 +346,8 @@ static int open_first(struct archive_state *state, struct stoup_error *err)
 		if (rc < 0)
 			return rc;
 	}
+	if (state->is_zip && state->raw->member >= 0)
+		return find_member(state, err);
 	if (state->is_zip) {
 		rc = next_file(state, &entry, err);
 		if (rc == 1)
@@ -344,6 +384,24 @@ static int archive_open(
 	*ret = state;
 	return 0;
 out_close:
+	archive_close(state);
+	return rc;
+}
+
+int stoup_input_zip_list(
+	struct stoup_input_raw *raw, char ***ret, uint32_t *ret_cnt, struct stoup_error *err)
+{
+	struct archive_state *state = calloc(1, sizeof(*state));
+	struct stoup_error why = {0};
+	int rc = 0;
+
+	if (!state)
+		return stoup_error_set(err, -ENOMEM, "no memory to list %s", raw->name);
+	state->raw = raw;
+	state->packing = "zip";
+	state->is_zip = true;
+	if (start(state, &why) == 0)
+		rc = list_members(state, ret, ret_cnt, err);
 	archive_close(state);
 	return rc;
 }

@@ -19,6 +19,7 @@ struct stoup_input_raw {
 	const char *name;
 	int fd;
 	bool is_seekable;
+	int64_t member; /* of a zip: the file to read; -1: its only one */
 	bool is_eof;
 	uint64_t file_len; /* 0: unknown */
 	uint64_t off;
@@ -46,6 +47,10 @@ extern const struct stoup_input_decoder stoup_input_zip;
 /* Have at least `len` bytes in the buffer unless the file ends before. Returns how many there are
  * (maybe more than `len`), or a negative errno with text. */
 int64_t stoup_input_raw_need(struct stoup_input_raw *raw, size_t len, struct stoup_error *err);
+
+/* input_archive.c: as stoup_input_zip_members, of an open file. */
+int stoup_input_zip_list(
+	struct stoup_input_raw *raw, char ***ret, uint32_t *ret_cnt, struct stoup_error *err);
 
 /* Take `len` bytes that are in the buffer. */
 void stoup_input_raw_take(struct stoup_input_raw *raw, size_t len);

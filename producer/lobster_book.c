@@ -76,8 +76,8 @@ static int line_next(
 
 /* ---- the pair ------------------------------------------------------------------------------------- */
 
-/* The path of the messages: "orderbook" in the last part of the name becomes "message". */
-static char *message_path(const char *path)
+/* "orderbook" in the last part of the name becomes "message". */
+char *stoup_lobster_book_messages(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	const char *mark = strstr(slash ? slash : path, "orderbook_");
@@ -94,7 +94,7 @@ int stoup_lobster_book_open(
 	struct stoup_input *input, struct stoup_lobster_book **ret, struct stoup_error *err)
 {
 	const char *name = stoup_input_name(input);
-	char *path = message_path(name);
+	char *path = stoup_lobster_book_messages(name);
 	struct stoup_lobster_book *book;
 	int rc;
 
@@ -118,7 +118,12 @@ int stoup_lobster_book_open(
 		rc = stoup_input_open(path, &book->messages.input, err);
 	free(path);
 	if (rc < 0) {
-		if (rc != -ENOMEM)
+		if (rc == -ENOTDIR)
+			(void)stoup_error_set(err, rc,
+				"%s: the times of a LOBSTER book are in the message file beside it: unpack "
+				"the archive, and give the files",
+				name);
+		else if (rc != -ENOMEM)
 			stoup_error_prefix(err, "%s needs its message file", name);
 		stoup_lobster_book_close(book);
 		return rc;

@@ -22,6 +22,9 @@ struct stoup_lobster_book;
 /* Is a file one, by --format or by its name? */
 int stoup_lobster_book_is(const struct stoup_csv_options *options, const char *path);
 
+/* The path of the messages of a book, to be freed; NULL where the name has no "orderbook_", or no memory. */
+char *stoup_lobster_book_messages(const char *path);
+
 /* Open the message file beside an open book, whose input stays the caller's. 0; -EINVAL with text for a
  * name without "_orderbook_" or "-orderbook_", or what opening gives. */
 int stoup_lobster_book_open(

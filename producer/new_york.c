@@ -34,22 +34,38 @@ static int64_t sunday(unsigned year, unsigned month, unsigned n)
 	return day - (day + 4) % 7;
 }
 
-int stoup_new_york_day(
-	unsigned year, unsigned month, unsigned day, int64_t *ret_midnight_ns, int64_t *ret_len_ns)
+/* Clocks change at 02:00: the midnight of that day still has the old offset. */
+static int rule(unsigned year, int64_t date, int64_t *ret_midnight_ns, int64_t *ret_len_ns)
 {
-	int64_t date, spring, autumn;
+	int64_t spring, autumn;
 
-	if (month < 1 || month > 12 || day < 1 || day > stoup_month_days(year, month))
-		return -EINVAL;
 	if (year < FIRST_YEAR || year > LAST_YEAR)
 		return -ERANGE;
-	date = stoup_timestamp_days(year, month, day);
 	spring = year >= 2007 ? sunday(year, MARCH, 2) : sunday(year, APRIL, 1);
 	autumn = year >= 2007 ? sunday(year, NOVEMBER, 1) : sunday(year, OCTOBER, 0);
-	/* Clocks change at 02:00: the midnight of that day still has the old offset. */
 	*ret_midnight_ns = date * DAY_NS + (date > spring && date <= autumn ? 4 : 5) * HOUR_NS;
 	*ret_len_ns = DAY_NS - (date == spring ? HOUR_NS : 0) + (date == autumn ? HOUR_NS : 0);
 	return 0;
+}
+
+int stoup_new_york_day(
+	unsigned year, unsigned month, unsigned day, int64_t *ret_midnight_ns, int64_t *ret_len_ns)
+{
+	if (month < 1 || month > 12 || day < 1 || day > stoup_month_days(year, month))
+		return -EINVAL;
+	return rule(year, stoup_timestamp_days(year, month, day), ret_midnight_ns, ret_len_ns);
+}
+
+int stoup_new_york_midnight(int64_t day, int64_t *ret_midnight_ns)
+{
+	unsigned year = FIRST_YEAR;
+	int64_t len_ns;
+
+	if (day < stoup_timestamp_days(FIRST_YEAR, 1, 1))
+		return -ERANGE;
+	while (year <= LAST_YEAR && stoup_timestamp_days(year + 1, 1, 1) <= day)
+		year++;
+	return rule(year, day, ret_midnight_ns, &len_ns);
 }
 
 /* `len` digits, or -1. */

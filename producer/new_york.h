@@ -22,6 +22,9 @@
 int stoup_new_york_day(
 	unsigned year, unsigned month, unsigned day, int64_t *ret_midnight_ns, int64_t *ret_len_ns);
 
+/* The same for a day that is counted since 1970-01-01. 0 or -ERANGE. */
+int stoup_new_york_midnight(int64_t day, int64_t *ret_midnight_ns);
+
 /* Read a date: 20190130 or 2019-01-30. 0 or -EINVAL (also for a day that does not exist). */
 int stoup_date_parse(const char *text, unsigned *ret_year, unsigned *ret_month, unsigned *ret_day);
 

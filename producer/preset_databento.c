@@ -67,6 +67,14 @@ static int path_has(const char *file, const char *schema)
 	return 0;
 }
 
+const char *stoup_preset_dbn_kind(const char *file)
+{
+	for (size_t i = 0; i < KIND_CNT; i++)
+		if (path_has(file, kinds[i].schema))
+			return kinds[i].schema;
+	return "";
+}
+
 static int rtype_read(const struct stoup_csv_row *header, const struct stoup_csv_row *row,
 	uint64_t *ret, struct stoup_error *err)
 {
@@ -226,7 +234,7 @@ static void rtype_bind(struct stoup_csv_plan *plan)
 }
 
 /* glbx-mdp3-20240101.mbo.csv is of GLBX.MDP3. */
-static void dataset_of(const char *file, char dst[STOUP_PRESET_TEXT_CAP])
+void stoup_preset_dbn_dataset(const char *file, char dst[STOUP_PRESET_TEXT_CAP])
 {
 	const char *slash = strrchr(file, '/'), *name = slash ? slash + 1 : file;
 	const char *dash = strchr(name, '-'), *end = dash ? strchr(dash + 1, '-') : NULL;
@@ -237,21 +245,6 @@ static void dataset_of(const char *file, char dst[STOUP_PRESET_TEXT_CAP])
 	for (size_t i = 0; i < len; i++)
 		dst[i] = name[i] == '-' ? '.' : (char)toupper((unsigned char)name[i]);
 	dst[len] = '\0';
-}
-
-static void left_note(const struct stoup_csv_row *header, const uint8_t *used, const char *file,
-	const struct stoup_sink *sink)
-{
-	char list[200] = "";
-	size_t len = 0;
-
-	for (uint32_t i = 0; i < header->field_cnt; i++)
-		if (!used[i] && len + header->fields[i].len + 4 < sizeof(list))
-			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s",
-				len ? ", " : "", (int)header->fields[i].len,
-				header->fields[i].text);
-	if (len && sink)
-		stoup_sink_note(sink, "%s: columns left out: %s", file, list);
 }
 
 int stoup_preset_dbn_plan(struct stoup_csv_plan *plan, const char *file,
@@ -274,13 +267,14 @@ int stoup_preset_dbn_plan(struct stoup_csv_plan *plan, const char *file,
 	rtype_bind(plan);
 	use->exchange_column = UINT32_MAX;
 	use->symbol_column = stoup_preset_find(header, "symbol", 0);
+	use->symbol_else_column = stoup_preset_find(header, "instrument_id", 0);
 	if (use->symbol_column != UINT32_MAX)
 		used[use->symbol_column] = 1;
 	else
-		use->symbol_column = stoup_preset_find(header, "instrument_id", 0);
+		use->symbol_column = use->symbol_else_column;
 	rc = stoup_preset_file(plan, file, header, 1, sink, err);
 	if (!plan->options->exchange)
-		dataset_of(file, use->exchange);
-	left_note(header, used, file, sink);
+		stoup_preset_dbn_dataset(file, use->exchange);
+	stoup_preset_left_note(header, used, file, sink);
 	return rc;
 }

@@ -2,30 +2,73 @@
 /* preset_file.c - what a file is of: symbol, exchange and date, from options, path and columns. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
+#include "producer/new_york.h"
 #include "producer/preset_plan.h"
 
-#define DAY_NS INT64_C(86400000000000)
+#define SECOND_NS INT64_C(1000000000)
+#define DAY_NS    (86400 * SECOND_NS)
+
+#define WHOLE_PATH_CAP (2 * PATH_MAX)
 
 /* ---- Binance ------------------------------------------------------------------------------------ */
 
 static const char binance[] = "binance", binance_futures[] = "binance-futures",
 		  binance_delivery[] = "binance-delivery";
 
+/* The folders are said by the working directory where the path does not begin at the root. */
+static void whole_path(const char *file, char dst[WHOLE_PATH_CAP])
+{
+	char directory[PATH_MAX];
+
+	if (file[0] != '/' && getcwd(directory, sizeof(directory)))
+		snprintf(dst, WHOLE_PATH_CAP, "%s/%s", directory, file);
+	else
+		snprintf(dst, WHOLE_PATH_CAP, "%s", file);
+}
+
+const char *stoup_preset_binance_folder(const char *file)
+{
+	char path[WHOLE_PATH_CAP];
+
+	whole_path(file, path);
+	if (strstr(path, "futures/cm/"))
+		return binance_delivery;
+	if (strstr(path, "futures/um/"))
+		return binance_futures;
+	return strstr(path, "spot/") ? binance : "";
+}
+
+const char *stoup_preset_binance_klines_kind(const char *file)
+{
+	static const char *const kinds[] = {
+		"markPriceKlines", "indexPriceKlines", "premiumIndexKlines"};
+
+	char path[WHOLE_PATH_CAP];
+
+	whole_path(file, path);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const char *at = strstr(path, kinds[i]);
+
+		if (at && at[strlen(kinds[i])] == '/')
+			return kinds[i];
+	}
+	return stoup_preset_binance_klines.kind;
+}
+
 /* The archive's folders say the market; else: spot trades have is_best_match, files of futures a header
  * (since 2022), and coin margined ones are called BTCUSD_PERP. */
 static const char *binance_exchange(const struct stoup_csv_plan *plan, const char *file, int header)
 {
 	const struct stoup_preset *preset = plan->use->preset;
+	const char *folder = stoup_preset_binance_folder(file);
 	int spot;
 
-	if (strstr(file, "futures/cm/"))
-		return binance_delivery;
-	if (strstr(file, "futures/um/"))
-		return binance_futures;
-	if (strstr(file, "spot/"))
-		return binance;
+	if (folder[0])
+		return folder;
 	if (preset == &stoup_preset_binance_klines)
 		spot = !header;
 	else if (preset == &stoup_preset_binance_bookticker)
@@ -60,7 +103,7 @@ static void taken_note(const struct stoup_csv_plan *plan, const char *file, int 
 		stoup_sink_note(
 			sink, "%s: taken as %s (--format %s)", file, preset->what, preset->name);
 	if (preset == &stoup_preset_binance_klines && !header && !plan->options->exchange &&
-		!plan->options->series && !strstr(file, "spot/") && !strstr(file, "futures/"))
+		!plan->options->series && !stoup_preset_binance_folder(file)[0])
 		stoup_sink_note(sink,
 			"%s: taken as spot; old files of futures look the same (--exchange "
 			"binance-futures)",
@@ -93,14 +136,15 @@ static int day_find(struct stoup_csv_plan *plan, const char *file, const struct 
 			"line 1: %s has seconds of a day, and the file's name does not say which: say it "
 			"(--date 2012-06-21)",
 			use->preset->name);
-	if (!plan->options->zone_given) {
-		if (stoup_preset_new_york(day, &zone_s) < 0)
-			return stoup_error_set(err, -EINVAL,
-				"line 1: the date is before 2007, when New York had other rules of summer "
-				"time: say the offset (--time-zone -04:00 or -05:00)");
-		zone_note(file, zone_s, "New York's of that day", sink);
-	}
-	use->midnight_ns = day * DAY_NS - zone_s * INT64_C(1000000000);
+	use->midnight_ns = day * DAY_NS - zone_s * SECOND_NS;
+	if (plan->options->zone_given)
+		return 0;
+	if (stoup_new_york_midnight(day, &use->midnight_ns) < 0)
+		return stoup_error_set(err, -EINVAL,
+			"line 1: the date is before 1987, when New York had other rules of summer "
+			"time: say the offset (--time-zone -04:00 or -05:00)");
+	zone_s = (int32_t)((day * DAY_NS - use->midnight_ns) / SECOND_NS);
+	zone_note(file, zone_s, "New York's of that day", sink);
 	return 0;
 }
 
@@ -161,11 +205,6 @@ int stoup_preset_file(struct stoup_csv_plan *plan, const char *file,
 		set(use->exchange, binance_exchange(plan, file, header));
 	else if (use->preset->exchange)
 		set(use->exchange, use->preset->exchange);
-	/* What the user says outdoes the columns. */
-	if (options->symbol)
-		use->symbol_column = UINT32_MAX;
-	if (options->exchange)
-		use->exchange_column = UINT32_MAX;
 	taken_note(plan, file, header, sink);
 	rc = names_check(plan, err);
 	if (rc == 0)

@@ -47,6 +47,9 @@ static const struct stoup_preset_column quotes[] = {
 		.field = "ask_size",
 		.type = STOUP_PRESET_SIZE,
 		.flags = STOUP_PRESET_OPTIONAL},
+	{.names = "symbol|Symbol|ticker|Ticker",
+		.type = STOUP_PRESET_SYMBOL,
+		.flags = STOUP_PRESET_OPTIONAL},
 	{.names = NULL},
 };
 
@@ -98,6 +101,9 @@ static const struct stoup_preset_column bars[] = {
 	{.names = "low|Low", .type = STOUP_PRESET_PRICE},
 	{.names = "close|Close", .type = STOUP_PRESET_PRICE},
 	{.names = "volume|Volume", .type = STOUP_PRESET_SIZE, .flags = STOUP_PRESET_OPTIONAL},
+	{.names = "symbol|Symbol|ticker|Ticker",
+		.type = STOUP_PRESET_SYMBOL,
+		.flags = STOUP_PRESET_OPTIONAL},
 	{.names = NULL},
 };
 

@@ -18,6 +18,8 @@ static const struct stoup_preset_column message[] = {
 		.flags = STOUP_PRESET_FULL | STOUP_PRESET_COUNTS,
 		.scale = PRICE_SCALE},
 	{.names = "direction", .type = STOUP_PRESET_SIGN},
+	/* Whose order it is: "null" in what is sold since some years. */
+	{.names = "mpid", .type = STOUP_PRESET_LEFT, .flags = STOUP_PRESET_OPTIONAL},
 	{.names = NULL},
 };
 
@@ -32,7 +34,7 @@ const struct stoup_preset stoup_preset_lobster = {
 	.columns = message,
 	.paths = message_paths,
 	.bare_min = 6,
-	.bare_max = 6,
+	.bare_max = 7,
 	.clock = STOUP_PRESET_CLOCK_DAY,
 	.flags = STOUP_PRESET_BY_NAME,
 };

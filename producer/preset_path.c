@@ -44,28 +44,6 @@ int stoup_preset_date_parse(const char *text, size_t len, int64_t *ret_day)
 	return 0;
 }
 
-/* 4 is Thursday, the day of 1970-01-01; 0 is Sunday. */
-static int64_t nth_sunday(int64_t year, unsigned month, int nth)
-{
-	int64_t first = stoup_timestamp_days(year, month, 1);
-	int64_t weekday = ((first + 4) % 7 + 7) % 7;
-
-	return first + (7 - weekday) % 7 + 7 * (nth - 1);
-}
-
-int stoup_preset_new_york(int64_t day, int32_t *ret_s)
-{
-	int64_t year = 1970 + day / 366;
-
-	while (stoup_timestamp_days(year + 1, 1, 1) <= day)
-		year++;
-	if (year < 2007)
-		return -ERANGE;
-	*ret_s = day >= nth_sunday(year, 3, 2) && day < nth_sunday(year, 11, 1) ? -4 * 3600
-	                                                                        : -5 * 3600;
-	return 0;
-}
-
 /* ---- lengths ------------------------------------------------------------------------------------ */
 
 static const struct {
@@ -162,7 +140,8 @@ static int take(char directive, const char *text, size_t len, struct stoup_prese
 	case 'e':
 		return copy(ret->exchange, text, len);
 	case 'i':
-		return interval_parse(text, len, &ret->interval_ns) == 0;
+		ret->has_interval = interval_parse(text, len, &ret->interval_ns) == 0;
+		return ret->has_interval;
 	default:
 		break;
 	}

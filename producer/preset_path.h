@@ -23,7 +23,8 @@ struct stoup_preset_path {
 	char exchange[STOUP_PRESET_TEXT_CAP]; /* likewise */
 	int64_t day;                          /* since 1970; with has_day */
 	int has_day;
-	int64_t interval_ns; /* 0: not told, or of no fixed length (a month) */
+	int64_t interval_ns; /* with has_interval; 0: of no fixed length (a month) */
+	int has_interval;
 };
 
 /* Match the last part of `path`. 1: it matches, `*ret` is set; 0: it does not, `*ret` is cleared. */
@@ -31,9 +32,6 @@ int stoup_preset_path_match(const char *pattern, const char *path, struct stoup_
 
 /* Read a date, YYYY-MM-DD or YYYYMMDD. 0 or -EINVAL. */
 int stoup_preset_date_parse(const char *text, size_t len, int64_t *ret_day);
-
-/* Offset of New York from UTC at the noon of a day, by the rules since 2007. 0; -ERANGE for days before. */
-int stoup_preset_new_york(int64_t day, int32_t *ret_s);
 
 /* Print a length of time as one number and unit: 1m, 15m, 1h, 1d. */
 #define STOUP_PRESET_INTERVAL_CAP 24

@@ -15,6 +15,7 @@
 #include "producer/preset_shape.h"
 
 #define NOTE_LIST_CAP 200
+#define DAY_NS        INT64_C(86400000000000)
 
 struct entry {
 	const struct stoup_preset_column *column;
@@ -52,6 +53,20 @@ static int twice_error(const struct making *m, uint32_t a, uint32_t b, struct st
 		m->first->fields[a].text);
 }
 
+/* Of Date and Time, which is the time? */
+static int either_error(
+	const struct making *m, uint32_t a, uint32_t b, const char *field, struct stoup_error *err)
+{
+	const struct stoup_csv_field *fields = m->first->fields;
+
+	return stoup_error_set(err, -EINVAL,
+		"line %llu: columns %u (%.*s) and %u (%.*s) may both be %s of %s: rename or leave out the one "
+		"that is not, or say what the columns are (--columns or --map); a date and a time of day must be "
+		"joined in one column",
+		(unsigned long long)m->first->line, a + 1, (int)fields[a].len, fields[a].text,
+		b + 1, (int)fields[b].len, fields[b].text, field, m->preset->name);
+}
+
 /* The column of a header that an entry has. */
 static int entry_find(struct making *m, struct entry *entry, struct stoup_error *err)
 {
@@ -61,11 +76,18 @@ static int entry_find(struct making *m, struct entry *entry, struct stoup_error 
 	entry->column_idx = at;
 	if (at == UINT32_MAX)
 		return 0;
-	for (uint32_t i = at + 1; i < m->first->field_cnt; i++)
-		if (m->first->fields[i].len == m->first->fields[at].len &&
-			memcmp(m->first->fields[i].text, m->first->fields[at].text,
-				m->first->fields[at].len) == 0)
+	for (uint32_t i = at + 1; i < m->first->field_cnt; i++) {
+		const struct stoup_csv_field *other = &m->first->fields[i];
+		struct stoup_field field;
+
+		if (!stoup_preset_name_is(names, entry->level, other->text, other->len))
+			continue;
+		if (other->len == m->first->fields[at].len &&
+			memcmp(other->text, m->first->fields[at].text, other->len) == 0)
 			return twice_error(m, at, i, err);
+		stoup_preset_field(m->options, entry->column, entry->level, &field);
+		return either_error(m, at, i, field.name, err);
+	}
 	return 0;
 }
 
@@ -195,11 +217,31 @@ static int64_t row_interval(const struct making *m)
 	return close_ns - open_ns;
 }
 
+/* Months have no length that all have. Klines of 28 to 31 days are months, whatever the name says. */
+static int is_month(const struct making *m, int64_t of_row)
+{
+	return (m->use->path.has_interval && m->use->path.interval_ns == 0) ||
+	       (of_row >= 28 * DAY_NS && of_row <= 31 * DAY_NS);
+}
+
+static int month_find(struct making *m, struct stoup_error *err)
+{
+	m->use->interval_ns = m->options->interval_ns;
+	if (m->options->interval_ns >= 0)
+		return 0;
+	return stoup_error_set(err, -EINVAL,
+		"line %llu: %s: months are not of one length: say the longest (--interval 31d), after "
+		"which each of them is known",
+		(unsigned long long)m->first->line, m->preset->name);
+}
+
 static int interval_find(struct making *m, struct stoup_error *err)
 {
 	int64_t of_row = row_interval(m);
 	char a[STOUP_PRESET_INTERVAL_CAP], b[STOUP_PRESET_INTERVAL_CAP];
 
+	if (is_month(m, of_row))
+		return month_find(m, err);
 	m->use->interval_ns = m->options->interval_ns >= 0 ? m->options->interval_ns
 	                      : m->use->path.interval_ns   ? m->use->path.interval_ns
 	                                                   : of_row;
@@ -345,7 +387,7 @@ static void binds_make(struct making *m)
 
 static void names_columns(struct making *m)
 {
-	m->use->exchange_column = m->use->symbol_column = UINT32_MAX;
+	m->use->exchange_column = m->use->symbol_column = m->use->symbol_else_column = UINT32_MAX;
 	for (uint32_t i = 0; i < m->entry_cnt; i++) {
 		if (m->entries[i].column->type == STOUP_PRESET_EXCHANGE)
 			m->use->exchange_column = m->entries[i].column_idx;
@@ -355,25 +397,31 @@ static void names_columns(struct making *m)
 }
 
 /* Columns that the preset does not know are told: they are not stored. */
-static void left_note(const struct making *m, const char *file, const struct stoup_sink *sink)
+void stoup_preset_left_note(const struct stoup_csv_row *header, const uint8_t *used,
+	const char *file, const struct stoup_sink *sink)
 {
-	char list[NOTE_LIST_CAP] = "";
+	char list[NOTE_LIST_CAP] = "", more[32] = "";
+	uint32_t more_cnt = 0;
 	size_t len = 0;
 
-	for (uint32_t i = 0; sink && m->header && i < m->first->field_cnt; i++) {
-		const struct stoup_csv_field *name = &m->first->fields[i];
+	for (uint32_t i = 0; i < header->field_cnt; i++) {
+		const struct stoup_csv_field *name = &header->fields[i];
 
-		if (m->used[i] || len + name->len + 16 > sizeof(list))
+		if (used[i])
 			continue;
-		if (name->len == 0)
+		if (len + name->len + 16 > sizeof(list))
+			more_cnt++;
+		else if (name->len == 0)
 			len += (size_t)snprintf(
 				list + len, sizeof(list) - len, "%s#%u", len ? ", " : "", i + 1);
 		else
 			len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%.*s",
 				len ? ", " : "", (int)name->len, name->text);
 	}
-	if (len)
-		stoup_sink_note(sink, "%s: columns left out: %s", file, list);
+	if (more_cnt)
+		snprintf(more, sizeof(more), "%s%u more", len ? " and " : "", more_cnt);
+	if (sink && (len || more_cnt))
+		stoup_sink_note(sink, "%s: columns left out: %s%s", file, list, more);
 }
 
 /* ---- the plan -------------------------------------------------------------------------------------- */
@@ -393,6 +441,15 @@ static int options_check(const struct making *m, struct stoup_error *err)
 	if (m->options->interval_ns >= 0 && !(m->preset->flags & STOUP_PRESET_BARS))
 		return stoup_error_set(err, -EINVAL,
 			"--interval is for bars, and %s has none: leave it out", m->preset->name);
+	if (m->options->day >= 0 && m->preset->clock != STOUP_PRESET_CLOCK_DAY)
+		return stoup_error_set(err, -EINVAL,
+			"--date is for times that count from midnight, and those of %s do not: leave it out",
+			m->preset->name);
+	if (m->options->time_format.kind != STOUP_TIMESTAMP_AUTO &&
+		m->preset->clock == STOUP_PRESET_CLOCK_DAY)
+		return stoup_error_set(err, -EINVAL,
+			"--time-format is not for %s, whose times are seconds after midnight: leave it out",
+			m->preset->name);
 	return 0;
 }
 
@@ -415,22 +472,25 @@ static int columns_plan(
 	if (rc < 0)
 		return rc;
 	binds_make(m);
-	left_note(m, file, sink);
+	if (m->header)
+		stoup_preset_left_note(m->first, m->used, file, sink);
 	return 0;
 }
 
-static void kind_set(struct making *m)
+static void kind_set(struct making *m, const char *file)
 {
 	struct stoup_preset_use *use = m->use;
+	const char *kind = m->preset->kind;
 	char interval[STOUP_PRESET_INTERVAL_CAP];
 
-	snprintf(use->kind, sizeof(use->kind), "%s",
-		m->preset->kind ? m->preset->kind : m->plan->schema->name);
+	if (m->preset == &stoup_preset_binance_klines)
+		kind = stoup_preset_binance_klines_kind(file);
+	snprintf(use->kind, sizeof(use->kind), "%s", kind ? kind : m->plan->schema->name);
 	if (use->level_cnt)
-		snprintf(use->kind, sizeof(use->kind), "%s_%u", m->preset->kind, use->level_cnt);
-	if (use->interval_ns > 0 && m->preset->kind) {
+		snprintf(use->kind, sizeof(use->kind), "%s_%u", kind, use->level_cnt);
+	if (use->interval_ns > 0 && kind) {
 		stoup_preset_interval(use->interval_ns, interval);
-		snprintf(use->kind, sizeof(use->kind), "%s-%s", m->preset->kind, interval);
+		snprintf(use->kind, sizeof(use->kind), "%s-%s", kind, interval);
 	}
 }
 
@@ -452,7 +512,7 @@ static int plan_fill(
 		return rc;
 	if (m->preset->flags & STOUP_PRESET_DBN)
 		m->plan->blank[0] = (uint8_t)(m->plan->schema->stride / 4);
-	kind_set(m);
+	kind_set(m, file);
 	return 0;
 }
 

@@ -18,11 +18,13 @@ struct stoup_preset_use {
 	const struct stoup_preset *preset;
 	uint32_t exchange_column;             /* UINT32_MAX: the file has one */
 	uint32_t symbol_column;               /* likewise */
+	uint32_t symbol_else_column;          /* where the symbol's cell is empty; likewise */
 	char exchange[STOUP_PRESET_TEXT_CAP]; /* of the file */
 	char symbol[STOUP_PRESET_TEXT_CAP];
 	char kind[STOUP_SCHEMA_NAME_CAP + STOUP_PRESET_INTERVAL_CAP];
 	struct stoup_preset_path path;
-	/* With --series: exchange and symbol of the rows that came first; others are refused. On the heap. */
+	/* With --series, --symbol or --exchange: what they stand for in the rows that came first; others are
+	 * refused. On the heap. */
 	char *_Atomic one_symbol;
 	int64_t interval_ns; /* bars; 0: not known yet */
 	int64_t midnight_ns;
@@ -50,9 +52,26 @@ int stoup_preset_dbn_plan(struct stoup_csv_plan *plan, const char *file,
 	const struct stoup_csv_row *header, const struct stoup_csv_row *row,
 	const struct stoup_sink *sink, struct stoup_error *err);
 
+/* Tell the columns of a header that are not used. A NULL sink is not told. */
+void stoup_preset_left_note(const struct stoup_csv_row *header, const uint8_t *used,
+	const char *file, const struct stoup_sink *sink);
+
 /* Symbol, exchange, date and length of bars, from options and path. */
 int stoup_preset_file(struct stoup_csv_plan *plan, const char *file,
 	const struct stoup_csv_row *first, int header, const struct stoup_sink *sink,
 	struct stoup_error *err);
+
+/* The exchange that the folders of Binance's archive say: "" where they say none. */
+const char *stoup_preset_binance_folder(const char *file);
+
+/* The kind of klines that the folders say: those of mark, index and premium index have a folder each, and no
+ * other sign. */
+const char *stoup_preset_binance_klines_kind(const char *file);
+
+/* The dataset that the name of a Databento file says; dst is left as it is where it says none. */
+void stoup_preset_dbn_dataset(const char *file, char dst[STOUP_PRESET_TEXT_CAP]);
+
+/* The schema that the name of a Databento file says, "" for none. */
+const char *stoup_preset_dbn_kind(const char *file);
 
 #endif

@@ -88,7 +88,9 @@ static int look(struct repair *repair, struct stoup_error *err)
 		              : -ENOMEM;
 		done += volume->file_len;
 		if (cnt > 0 && damaged->marks.segment_cnt == 0 && !damaged->marks.padding) {
-			printf("not mended: %s: nothing of it is damaged\n", volume->path);
+			printf("not mended: %s: its bytes are whole: what was put so, or by a later version, is "
+			       "no damage (`stoup rm` removes records)\n",
+				volume->path);
 			repair->left_cnt++;
 		}
 		if (damaged->marks.segment_cnt > 0 || damaged->marks.padding) {

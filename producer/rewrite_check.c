@@ -103,8 +103,8 @@ static int volume_read(struct stoup_rewrite *rewrite, const struct stoup_rewrite
 static int sums_differ(const struct stoup_sums *a, const struct stoup_sums *b)
 {
 	return a->record_cnt != b->record_cnt || a->first_key != b->first_key ||
-	       a->last_key != b->last_key || a->hash != b->hash || a->price != b->price ||
-	       a->size != b->size;
+	       a->last_key != b->last_key || a->hash != b->hash ||
+	       a->values.price != b->values.price || a->values.size != b->values.size;
 }
 
 int stoup_rewrite_check(struct stoup_rewrite *rewrite, struct stoup_error *err)

@@ -24,8 +24,8 @@ static void sums_print(const struct stoup_sums *sums, const struct stoup_sums_fi
 		stoup_format_time(sums->first_key, first);
 		stoup_format_time(sums->last_key, last);
 	}
-	stoup_sums_price_format(sums, fields, price);
-	stoup_sums_size_format(sums, fields, size);
+	stoup_sums_price_format(&sums->values, fields, price);
+	stoup_sums_size_format(&sums->values, fields, size);
 	printf("%-*s  %-6s %12" PRIu64 "  %-30s  %-30s  %20s  %16s\n", width, name, when,
 		sums->record_cnt, first, last, price, size);
 }

@@ -29,21 +29,26 @@ int64_t stoup_sums_key(const struct stoup_schema *schema, const uint8_t *record)
 	return key;
 }
 
+/* A field that can be summed exactly, by its first name that is there. */
 static const struct stoup_field *integer_field(
-	const struct stoup_schema *schema, const char *name, const char *other)
+	const struct stoup_schema *schema, const char *const *names)
 {
-	const struct stoup_field *field = stoup_schema_field(schema, name);
+	const struct stoup_field *field = NULL;
 
-	if (!field)
-		field = stoup_schema_field(schema, other);
+	for (; *names && !field; names++)
+		field = stoup_schema_field(schema, *names);
 	return field && field->type >= STOUP_TYPE_U8 && field->type <= STOUP_TYPE_I64 ? field
 	                                                                              : NULL;
 }
 
 void stoup_sums_fields(const struct stoup_schema *schema, struct stoup_sums_fields *ret)
 {
-	ret->price = integer_field(schema, "price", "close");
-	ret->size = integer_field(schema, "size", "volume");
+	/* As DBN, Binance and Tardis call them. */
+	static const char *const prices[] = {"price", "close", NULL};
+	static const char *const sizes[] = {"size", "volume", "qty", "quantity", "amount", NULL};
+
+	ret->price = integer_field(schema, prices);
+	ret->size = integer_field(schema, sizes);
 }
 
 /* Widened by its type; both signs fit. */
@@ -62,6 +67,19 @@ static stoup_int128 field_value(const struct stoup_field *field, const void *rec
 		return (int64_t)(bits << shift) >> shift;
 	default:
 		return bits;
+	}
+}
+
+void stoup_sums_values_add(struct stoup_sums_values *values, const struct stoup_sums_fields *fields,
+	const void *record)
+{
+	if (fields->price && !stoup_field_is_null(fields->price, record)) {
+		values->price_cnt++;
+		values->price += field_value(fields->price, record);
+	}
+	if (fields->size && !stoup_field_is_null(fields->size, record)) {
+		values->size_cnt++;
+		values->size += field_value(fields->size, record);
 	}
 }
 
@@ -86,14 +104,7 @@ void stoup_sums_add(struct stoup_sums *sums, const struct stoup_sums_fields *fie
 		uint32_t len = stoup_sums_record_len(schema, record);
 
 		hash = hash * CHAIN + stoup_vol_hash(record, len);
-		if (fields->price && !stoup_field_is_null(fields->price, record)) {
-			sums->price_cnt++;
-			sums->price += field_value(fields->price, record);
-		}
-		if (fields->size && !stoup_field_is_null(fields->size, record)) {
-			sums->size_cnt++;
-			sums->size += field_value(fields->size, record);
-		}
+		stoup_sums_values_add(&sums->values, fields, record);
 		record += len;
 	}
 	sums->raw_len += (uint64_t)(record - records);
@@ -109,14 +120,14 @@ static void sum_format(
 		snprintf(ret_text, STOUP_DECIMAL_TEXT_CAP, "-");
 }
 
-void stoup_sums_price_format(const struct stoup_sums *sums, const struct stoup_sums_fields *fields,
-	char ret_text[STOUP_DECIMAL_TEXT_CAP])
+void stoup_sums_price_format(const struct stoup_sums_values *values,
+	const struct stoup_sums_fields *fields, char ret_text[STOUP_DECIMAL_TEXT_CAP])
 {
-	sum_format(fields->price, sums->price_cnt, sums->price, ret_text);
+	sum_format(fields->price, values->price_cnt, values->price, ret_text);
 }
 
-void stoup_sums_size_format(const struct stoup_sums *sums, const struct stoup_sums_fields *fields,
-	char ret_text[STOUP_DECIMAL_TEXT_CAP])
+void stoup_sums_size_format(const struct stoup_sums_values *values,
+	const struct stoup_sums_fields *fields, char ret_text[STOUP_DECIMAL_TEXT_CAP])
 {
-	sum_format(fields->size, sums->size_cnt, sums->size, ret_text);
+	sum_format(fields->size, values->size_cnt, values->size, ret_text);
 }

@@ -14,20 +14,29 @@
 #include "producer/cmd.h"
 #include "shm/stoup_types.h"
 
+/* Sums of the defined values, and how many there are. */
+struct stoup_sums_values {
+	uint64_t price_cnt, size_cnt;
+	stoup_int128 price, size;
+};
+
 struct stoup_sums {
 	uint64_t record_cnt, raw_len;
 	int64_t first_key, last_key;
-	uint64_t price_cnt, size_cnt; /* records whose price, or size, is defined */
-	stoup_int128 price, size;
+	struct stoup_sums_values values;
 	uint64_t hash;
 };
 
-/* The fields that are summed; NULL where the schema has none that is an integer. */
+/* The fields that are summed: price, else close; size, else volume, qty, quantity or amount; NULL where the schema has none that is an integer. */
 struct stoup_sums_fields {
 	const struct stoup_field *price, *size;
 };
 
 void stoup_sums_fields(const struct stoup_schema *schema, struct stoup_sums_fields *ret);
+
+/* Add the values of one record. */
+void stoup_sums_values_add(struct stoup_sums_values *values, const struct stoup_sums_fields *fields,
+	const void *record);
 
 /* Bytes of a record: the schema's stride, or of a message its head, bytes and padding. */
 uint32_t stoup_sums_record_len(const struct stoup_schema *schema, const uint8_t *record);
@@ -41,9 +50,9 @@ void stoup_sums_add(struct stoup_sums *sums, const struct stoup_sums_fields *fie
 	int64_t last_key);
 
 /* "-" for no value. */
-void stoup_sums_price_format(const struct stoup_sums *sums, const struct stoup_sums_fields *fields,
-	char ret_text[STOUP_DECIMAL_TEXT_CAP]);
-void stoup_sums_size_format(const struct stoup_sums *sums, const struct stoup_sums_fields *fields,
-	char ret_text[STOUP_DECIMAL_TEXT_CAP]);
+void stoup_sums_price_format(const struct stoup_sums_values *values,
+	const struct stoup_sums_fields *fields, char ret_text[STOUP_DECIMAL_TEXT_CAP]);
+void stoup_sums_size_format(const struct stoup_sums_values *values,
+	const struct stoup_sums_fields *fields, char ret_text[STOUP_DECIMAL_TEXT_CAP]);
 
 #endif

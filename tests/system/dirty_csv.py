@@ -229,8 +229,8 @@ dirty("no interval", "time,open,high,low,close\n2024-01-02,1,2,1,2\n", ["--serie
 dirty("no date", "34200.1,1,1,18,5853300,1\n", ["--format", "lobster", "--symbol", "AAPL"],
       "line 1: lobster has seconds of a day, and the file's name does not say which: say it (--date 2012-06-21)")
 dirty("a date before the rules", "34200.1,1,1,18,5853300,1\n",
-      ["--format", "lobster", "--symbol", "AAPL", "--date", "2006-06-21"],
-      "line 1: the date is before 2007, when New York had other rules of summer time: say the offset (--time-zone "
+      ["--format", "lobster", "--symbol", "AAPL", "--date", "1986-06-21"],
+      "line 1: the date is before 1987, when New York had other rules of summer time: say the offset (--time-zone "
       "-04:00 or -05:00)")
 dirty("a time beyond the day", "34200.1,1,1,18,5853300,1\n86400,1,1,18,5853300,1\n",
       ["--format", "lobster", "--symbol", "AAPL", "--date", "2012-06-21"],

@@ -95,6 +95,8 @@ done = t.run([t.STOUP, "export", "--format", "csv", broken, "X/a/bipf"], expect=
 t.true("X/a/bipf has a message that is no document" in done.stderr, done.stderr)
 done = t.run([t.STOUP, "verify", broken], expect=1)
 t.true("X/a/bipf, message 0: offset 0 of the document: " in done.stdout + done.stderr, done.stdout + done.stderr)
+done = t.run([t.STOUP, "verify", "--repair", broken], expect=1)
+t.true("its bytes are whole: what was put so, or by a later version, is no damage" in done.stdout, done.stdout)
 t.run([t.STOUP, "verify", "--quiet", STORE])
 
 # ---- a captured file comes back byte for byte ---------------------------------------------------------------------

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import zipfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lib_stoup as t  # noqa: E402
@@ -46,6 +47,41 @@ empty = os.path.join(WORK, "empty")
 os.mkdir(empty)
 t.true("no file below it has the name of a format" in ingest("e", empty, expect=1).stderr, "an empty directory")
 t.true(not os.path.exists(os.path.join(WORK, "e")), "and no store")
+
+# ---- the format is told by the last ending of the file's own name, not by an earlier one or a directory's ----------
+for name in ("es.dbn.csv", "es.DBN.CSV", "x.jsonl.csv", "es.dbn.d/q.csv", "es.dbn.d/q.txt", "x.jsonl.d/q.csv"):
+    ingest("named", "--dry-run", quotes(name, 0, 3))
+for name in ("x.csv.d/q.jsonl", "x.csv.jsonl", "x.csv.d/q.txt", "x.dbn.d/q.JSONL"):
+    path = quotes(name, 0, 0)
+    with open(path, "w", encoding="ascii") as out:
+        out.write('1700000000 {"p":1}\n')
+    ingest("named", "--dry-run", path, columns=["--series", "FX/A/bipf"])
+for name in ("q.csv.dbn", "q.csv.d/es.Dbn.part"):
+    t.true("no DBN: it begins neither" in ingest("named", "--dry-run", quotes(name, 0, 3), expect=1,
+                                                columns=["--series", "FX/A/mbo"]).stderr, name)
+
+# ---- an option of another format is not ignored ------------------------------------------------------------------
+plain, lines = quotes("options/q.csv", 0, 3), quotes("options/q.jsonl", 0, 0)
+with open(lines, "w", encoding="ascii") as out:
+    out.write('1700000000 {"p":1}\n')
+for options, reason in (
+        (["--raw"], "--raw is for ITCH 5.0"), (["--as", "text"], "--as is for JSON lines"), (["--hour", "3"], "--hour is for"),
+        (["--frame-length", "u8"], "--frame-length is for messages"), (["--one-stream"], "--one-stream is for DBN"),
+        (["--dataset", "X"], "--dataset is for DBN, Dukascopy ticks, ITCH 5.0, and this is CSV")):
+    t.true(f"q.csv: {reason}" in ingest("options", *options, plain, expect=1).stderr, f"{options} of CSV")
+for options in (["--exchange", "X"], ["--symbol", "X"], ["--date", "2020-01-01"], ["--size-scale", "3"]):
+    t.true(f"q.csv: {options[0]} is for CSV of a feed" in ingest("options", *options, plain, expect=1).stderr,
+           f"{options} where columns are told")
+for options in (["--raw"], ["--date", "2020-01-01"], ["--symbol", "X"], ["--size-scale", "3"], ["--point", "5"]):
+    said = ingest("options", *options, lines, expect=1, columns=["--series", "FX/A/bipf"]).stderr
+    t.true(f"q.jsonl: {options[0]} is for " in said and "and this is JSON lines" in said, said)
+t.true(not os.path.exists(os.path.join(WORK, "options", "00000001")), "nothing is stored")
+# Of several files it may be for one; where it is for none, nothing is stored either.
+said = ingest("options", "--raw", plain, quotes("options/r.csv", 3, 3), expect=1).stderr
+t.equal(said, "stoup ingest: --raw is for ITCH 5.0, and none of the files is such\n", "an option for none of the files")
+both = ["--format", "frames", "--series", "X/Y/frames", "--frame-length", "u8", "--frame-time", "0:u32le:s"]
+t.true("in the message or before it, not both" in
+       ingest("options", "--frame-time-first", "u32le:s", plain, expect=2, columns=both).stderr, "two places of a time")
 
 # ---- threads change nothing: neither records nor which error is told ------------------------------------------
 files = [os.path.join(WORK, "days", f"part{k}.csv") for k in range(12)]
@@ -93,6 +129,38 @@ t.equal(rows("range").count("\n"), 10, "ten seconds")
 t.true("is not a time" in ingest("range", files[0], "--from", "noon", expect=2).stderr, "a time that is none")
 t.true("has no symbols" in ingest("range", files[2], "--symbols", "A*", expect=1).stderr,
        "symbols of data without symbols")
+
+# ---- an archive of several files: its data in order, the rest told -----------------------------------------------
+def archive(path, members):
+    path = os.path.join(WORK, path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in members:
+            out.writestr(name, data)
+    return path
+
+
+def text_of(first, cnt):
+    with open(quotes("member.csv", first, cnt), encoding="ascii") as found:
+        return found.read()
+
+
+several = archive("several.zip", [("days/a.csv", text_of(0, 50)), ("report.txt", "50 rows"),
+                                  ("days/b.csv", text_of(50, 7))])
+told = ingest("zip", several, "--quiet")
+t.equal(told.stderr, f"{several}: 1 file was left out, whose names are of no format that is known: report.txt\n",
+        "what is left out of an archive")
+t.equal(rows("zip").count("\n"), 57, "both of its tables")
+t.equal(ingest("zip", several).stdout, "nothing new: the store has all of the files already\n", "known by members")
+twins = archive("twins.zip", [("a.csv", text_of(0, 5)), ("b.csv", text_of(0, 5))])
+said = ingest("twins", twins, expect=1).stderr
+t.true("twins.zip/b.csv:1: 2023-11-14T22:13:20.000000000Z is before" in said, said)
+said = ingest("none", archive("none.zip", [("a.pdf", "x"), ("b.pdf", "y")]), expect=1).stderr
+t.true("none.zip is a zip archive of several files (a.pdf, b.pdf)" in said, said)
+with open(several, "r+b") as out:
+    out.seek(60)
+    out.write(b"\xff\xfe\xfd")
+said = ingest("broken", several, expect=1).stderr
+t.true("several.zip/days/a.csv: zip data damaged" in said, said)
 
 # ---- Ctrl-C in the middle: ended by the signal, and nothing is left ----------------------------------------------
 pipe = os.path.join(WORK, "pipe")

@@ -95,6 +95,8 @@ refused(TWO.encode("utf-16"), "FILE is UTF-16 or UTF-32, not UTF-8 (convert: ico
 refused(TWO.encode("utf-16-le"), "FILE is UTF-16 or UTF-32, not UTF-8 (convert: iconv -f UTF-16 -t UTF-8)")
 refused(TWO.encode("utf-32-be"), "FILE is UTF-16 or UTF-32, not UTF-8 (convert: iconv -f UTF-16 -t UTF-8)")
 refused(ONE + f"{B} \"" + "x" * (17 << 20) + '"\n', "FILE: line 2 is longer than 16 MiB: is it text, one message a line?")
+refused(ONE + f"{B} [" + "1," * 900_000 + "1]\n", "FILE: line 2: a message of 1800003 bytes, which is a document of 4500009; at most "
+        "4194240 are stored: --as text stores the message as it is")
 refused('{"a":1}\n', 'FILE: line 1, column 1: the message has no value at --time, at "{"a":1}"', "--time", "T")
 refused('{"T":[]}\n', 'FILE: line 1, column 1: what is at --time is neither a number nor a string, at "{"T":[]}"', "--time",
         "T")

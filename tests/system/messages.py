@@ -81,6 +81,6 @@ refused("did you mean bar?", "ingest", "--store", store, "--series", "X/Y/bars",
 # ---- the help explains the words of the tables ---------------------------------------------------------
 text = " ".join(t.run([t.STOUP, "help", "ingest"]).stdout.split())
 t.true('"sum of price" (of the field price, else close)' in text, "sum of price")
-t.true('"sum of size" (of size, else volume)' in text, "sum of size")
+t.true('"sum of size" (of size, volume, qty, quantity or amount)' in text, "sum of size")
 text = " ".join(t.run([t.STOUP, "help", "ls"]).stdout.split())
 t.true("ratio (decoded bytes / stored bytes of the series' blocks)" in text, "ratio")

@@ -5,6 +5,7 @@
 #include "producer/ingest_itch.h"
 #include "producer/itch.h"
 #include "producer/new_york.h"
+#include "shm/timestamp.h"
 #include <check.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -38,13 +39,16 @@ START_TEST(every_midnight_from_1987_to_2100_is_that_of_the_c_library)
 		tzset();
 		for (unsigned month = 1; month <= 12; month++) {
 			for (unsigned day = 1; day <= stoup_month_days(year, month); day++) {
-				int64_t midnight, len,
+				int64_t midnight, len, of_count,
 					next = library_midnight(
 						(int)year, (int)month, (int)day + 1);
 
 				must(stoup_new_york_day(year, month, day, &midnight, &len) == 0);
 				must(midnight == library_midnight((int)year, (int)month, (int)day));
 				must(midnight + len == next);
+				must(stoup_new_york_midnight(stoup_timestamp_days(year, month, day),
+					     &of_count) == 0);
+				must(of_count == midnight);
 			}
 		}
 	}
@@ -67,6 +71,11 @@ START_TEST(a_date_that_does_not_exist_is_refused)
 	ck_assert_int_eq(stoup_new_york_day(2019, 2, 29, &midnight, &len), -EINVAL);
 	ck_assert_int_eq(stoup_new_york_day(1986, 1, 1, &midnight, &len), -ERANGE);
 	ck_assert_int_eq(stoup_new_york_day(2262, 1, 1, &midnight, &len), -ERANGE);
+	ck_assert_int_eq(
+		stoup_new_york_midnight(stoup_timestamp_days(1986, 12, 31), &midnight), -ERANGE);
+	ck_assert_int_eq(
+		stoup_new_york_midnight(stoup_timestamp_days(2262, 1, 1), &midnight), -ERANGE);
+	ck_assert_int_eq(stoup_new_york_midnight(-1, &midnight), -ERANGE);
 }
 END_TEST
 

@@ -54,34 +54,6 @@ START_TEST(names_of_files_say_symbol_date_and_length)
 }
 END_TEST
 
-static int32_t new_york(int64_t year, unsigned month, unsigned day)
-{
-	int32_t zone_s = 1;
-
-	ck_assert_int_eq(stoup_preset_new_york(stoup_timestamp_days(year, month, day), &zone_s), 0);
-	return zone_s / 3600;
-}
-
-/* Sundays of the change: 2007-03-11 and -11-04, 2012-03-11 and -11-04, 2024-03-10 and -11-03. */
-START_TEST(summer_time_is_from_march_to_november)
-{
-	int32_t zone_s;
-
-	ck_assert_int_eq(new_york(2007, 3, 10), -5);
-	ck_assert_int_eq(new_york(2007, 3, 11), -4);
-	ck_assert_int_eq(new_york(2012, 6, 21), -4);
-	ck_assert_int_eq(new_york(2012, 11, 3), -4);
-	ck_assert_int_eq(new_york(2012, 11, 4), -5);
-	ck_assert_int_eq(new_york(2024, 3, 9), -5);
-	ck_assert_int_eq(new_york(2024, 3, 10), -4);
-	ck_assert_int_eq(new_york(2024, 11, 2), -4);
-	ck_assert_int_eq(new_york(2024, 11, 3), -5);
-	ck_assert_int_eq(new_york(2024, 12, 31), -5);
-	ck_assert_int_eq(
-		stoup_preset_new_york(stoup_timestamp_days(2006, 12, 31), &zone_s), -ERANGE);
-}
-END_TEST
-
 START_TEST(lengths_have_one_unit)
 {
 	char text[STOUP_PRESET_INTERVAL_CAP];
@@ -107,7 +79,6 @@ int main(void)
 	suite_add_tcase(suite, tcase);
 	tcase_add_loop_test(tcase, names_of_files_say_symbol_date_and_length, 0,
 		(int)(sizeof(cases) / sizeof(cases[0])));
-	tcase_add_test(tcase, summer_time_is_from_march_to_november);
 	tcase_add_test(tcase, lengths_have_one_unit);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);
