@@ -7,6 +7,10 @@
  * Each damaged volume is mended by itself, in one step of its own: together with others it would span their times, and a
  * volume that is brought back from a backup later would overlap it.
  *
+ * But for a series that keeps its order: its keys are running maxima, and where the first records of a volume are lost
+ * those that are left may begin before the last key of the volume before. Written anew alone it would overlap that, and be
+ * left out: then those before it go with it.
+ *
  * A volume whose index is damaged may be one of a batch, which is served only where all its members are there. Then a
  * volume without blocks is written first, which says that this member is superseded.
  */
@@ -18,6 +22,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "producer/block_cache.h"
 #include "producer/rewrite_report.h"
 #include "producer/verify.h"
 #include "producer/volume_file.h"
@@ -36,6 +41,7 @@ struct damaged {
 	uint8_t id[16];
 	char name[NAME_LEN];
 	struct stoup_verify_marks marks;
+	int mended;
 };
 
 struct repair {
@@ -255,6 +261,107 @@ static int64_t volume_find(const struct stoup_store *store, const uint8_t id[16]
 	return -1;
 }
 
+/* The key with which what is left of a series begins, where its first segments are lost; 0: they are not, or all are. */
+static int first_key_left(struct stoup_block_cache *cache, const struct damaged *damaged,
+	const struct stoup_part *part, int64_t *ret_key, struct stoup_error *err)
+{
+	const struct stoup_vol_index *index = part->volume->index;
+	uint32_t first = part->series->segment_first, end = first + part->series->segment_cnt;
+	uint32_t at = first;
+	struct stoup_vol_fault fault;
+	struct stoup_schema schema;
+	const uint8_t *raw;
+	int rc;
+
+	*ret_key = 0;
+	while (at < end && damaged->marks.segments[at])
+		at++;
+	if (at == first || at == end)
+		return 0;
+	rc = stoup_block_cache_get(
+		cache, part->volume, index->segments[at].block_idx, &raw, &fault);
+	if (rc < 0)
+		return stoup_error_set(err, rc, "%.60s: %.100s", damaged->name, fault.what);
+	stoup_part_schema_view(part, &schema);
+	*ret_key = stoup_sums_key(&schema, raw + index->segments[at].raw_off);
+	stoup_block_cache_put(cache, part->volume, index->segments[at].block_idx);
+	return 0;
+}
+
+/* Choose the volumes that what is left would overlap, see above. */
+static int order_draw_in(struct stoup_rewrite *rewrite, const struct damaged *damaged,
+	uint32_t volume_idx, struct stoup_error *err)
+{
+	const struct stoup_store *store = stoup_rewrite_store(rewrite);
+	struct stoup_part part = {.volume = store->volumes[volume_idx]};
+	const struct stoup_vol_index *index = part.volume->index;
+	struct stoup_block_cache *cache = NULL;
+	int64_t key;
+	uint32_t s, v;
+	int rc = stoup_block_cache_create(STOUP_REWRITE_MEMORY_LEN, &cache);
+
+	if (rc < 0)
+		return stoup_error_set(err, rc, "no memory to mend %.60s", damaged->name);
+	for (s = 0; s < index->series_cnt && rc == 0; s++) {
+		part.series = &index->series[s];
+		if (!(part.series->flags & STOUP_VOL_SERIES_KEEP_ORDER))
+			continue;
+		rc = first_key_left(cache, damaged, &part, &key, err);
+		for (v = 0; v < store->volume_cnt && rc == 0 && key > 0; v++) {
+			const struct stoup_vol_series *other =
+				stoup_store_series_find(store->volumes[v]->index, part.series->name,
+					stoup_part_schema(&part)->hash);
+
+			if (other && other->first_key <= part.series->first_key &&
+				other->last_key > key)
+				stoup_rewrite_choose(rewrite, v);
+		}
+	}
+	stoup_block_cache_destroy(cache);
+	return rc;
+}
+
+/* Damaged volumes that go with this one: their files are kept, too, and they are mended by it. */
+static int others_keep(
+	struct repair *repair, struct stoup_rewrite *rewrite, struct stoup_error *err)
+{
+	struct stoup_store *store = stoup_rewrite_store(rewrite);
+	char kept[KEPT_NAME_CAP];
+	uint32_t i;
+
+	for (i = 0; i < repair->damaged_cnt; i++) {
+		struct damaged *damaged = &repair->damaged[i];
+		int64_t idx = volume_find(store, damaged->id);
+		int made;
+
+		if (damaged->mended || idx < 0 || !stoup_rewrite_is_chosen(rewrite, (uint32_t)idx))
+			continue;
+		made = file_keep(store->dir_fd, damaged->name, kept);
+		if (made < 0 && made != -EPERM && made != -EOPNOTSUPP && made != -EMLINK &&
+			made != -ENOSYS)
+			return stoup_error_set(err, made,
+				"%.60s: keeping it beside as *" DAMAGED_SUFFIX
+				" failed: %s; nothing was changed",
+				damaged->name, strerror(-made));
+	}
+	return 0;
+}
+
+static void others_mended(struct repair *repair, const struct stoup_rewrite *rewrite)
+{
+	uint32_t i;
+
+	for (i = 0; i < repair->damaged_cnt; i++) {
+		struct damaged *damaged = &repair->damaged[i];
+		int64_t idx = volume_find(stoup_rewrite_store(rewrite), damaged->id);
+
+		if (idx < 0 || !stoup_rewrite_is_chosen(rewrite, (uint32_t)idx))
+			continue;
+		repair->mended_cnt += !damaged->mended;
+		damaged->mended = 1;
+	}
+}
+
 /* Write the volume anew, its damaged file kept under another name. */
 static int volume_rewrite(struct repair *repair, struct stoup_rewrite *rewrite,
 	const struct damaged *damaged, struct stoup_error *err)
@@ -272,7 +379,9 @@ static int volume_rewrite(struct repair *repair, struct stoup_rewrite *rewrite,
 			" failed: %s; nothing was changed",
 			damaged->name, strerror(-made));
 	STOUP_HOOK("repair.kept");
-	rc = stoup_rewrite_run(rewrite, &filter, err);
+	rc = others_keep(repair, rewrite, err);
+	if (rc == 0)
+		rc = stoup_rewrite_run(rewrite, &filter, err);
 	if (rc < 0) {
 		if (made > 0)
 			unlinkat(store->dir_fd, kept, 0);
@@ -283,8 +392,8 @@ static int volume_rewrite(struct repair *repair, struct stoup_rewrite *rewrite,
 		if (rc < 0)
 			printf("%s: could not be kept beside: %s\n", damaged->name, strerror(-rc));
 	}
+	others_mended(repair, rewrite);
 	stoup_rewrite_sweep(rewrite);
-	repair->mended_cnt++;
 	if (!repair->quiet) {
 		printf("%s: written anew without what is damaged; the damaged file stays as %s/%s\n",
 			damaged->name, repair->path, kept);
@@ -323,7 +432,9 @@ static int volume_mend(
 		goto out_end;
 	}
 	stoup_rewrite_choose(rewrite, (uint32_t)idx);
-	rc = stoup_rewrite_draw_in(rewrite, err);
+	rc = order_draw_in(rewrite, damaged, (uint32_t)idx, err);
+	if (rc == 0)
+		rc = stoup_rewrite_draw_in(rewrite, err);
 	if (rc == 0)
 		rc = volume_rewrite(repair, rewrite, damaged, err);
 out_end:
@@ -458,8 +569,10 @@ static int mend(struct repair *repair, struct stoup_error *err)
 			rc = file_mend(repair, name, err);
 		repair->moved_cnt += repair->dry_run != 0;
 	}
-	for (i = 0; i < repair->damaged_cnt && rc == 0 && !repair->dry_run; i++)
-		rc = volume_mend(repair, &repair->damaged[i], err);
+	for (i = 0; i < repair->damaged_cnt && rc == 0 && !repair->dry_run; i++) {
+		if (!repair->damaged[i].mended)
+			rc = volume_mend(repair, &repair->damaged[i], err);
+	}
 	return rc;
 }
 

@@ -120,6 +120,25 @@ for number, several in ((0, False), (2, True)):
         shutil.copy(os.path.join(original, name), store)
         c.must_be_same(original, store, f"{where}: brought back")
 
+# ---- a series that keeps its order: what is left of a volume may begin before the end of the one before --------------
+FULL = 65536 // 56
+K = t.T0 + 10**9
+keeps = c.new_store()
+before = [(11, K + i, 10**9, 1) for i in range(2 * FULL)]
+behind = [(11, K + 2 * FULL + i, 2 * 10**9, 1) for i in range(FULL)] + [(11, K + FULL + i, 3 * 10**9, 1) for i in range(99)]
+for rows in (before, behind):
+    c.ingest_rows(keeps, rows, "--order", "keep", symbols={"AAA": 11})
+whole = c.records_of(keeps, AAA)
+for damaged in ((1,), (0, 1)):
+    store = c.copy_of(keeps)
+    for path in [path_of(store, number) for number in damaged]:
+        c.flip(path, 100)
+    c.stoup("verify", "--repair", store)
+    c.stoup("verify", store)
+    left = whole[:2 * FULL] if damaged == (1,) else whole[FULL:2 * FULL]
+    t.true(c.records_of(store, AAA) == left + whole[3 * FULL:], f"{damaged}: what is left is served")
+    t.equal(len([name for name in os.listdir(store) if name.endswith(".damaged")]), len(damaged), "kept beside")
+
 # ---- padding, and what is no damage -----------------------------------------------------------------------------------
 store = c.new_store([0], "--codec", "none")
 path = path_of(store, 0)

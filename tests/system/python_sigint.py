@@ -71,7 +71,8 @@ def on_signal(number, frame):
     # As Python's own handler, but with a pause after each, in which the loop below takes note of it: reports are
     # not interrupted.
     global done, last
-    done = done or number == signal.SIGTERM
+    if number == signal.SIGTERM:  # not "done or ...": a handler within this one would be overwritten
+        done = True
     now = time.monotonic()
     if armed and now - last > 0.001:
         last = now
