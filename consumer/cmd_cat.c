@@ -91,7 +91,7 @@ static int format_option(const char *text, struct cat *cat)
 	cat->lines = strcmp(text, "lines") == 0;
 	if (cat->json || cat->npy || cat->lines || strcmp(text, "csv") == 0)
 		return 0;
-	fprintf(stderr, "stoup cat: --format %s: csv, jsonl, lines, npy or npz\n", text);
+	fprintf(stderr, "stoup cat: --format %s: none of csv, jsonl, lines, npy and npz\n", text);
 	return -EINVAL;
 }
 

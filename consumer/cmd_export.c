@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "consumer/stoup.h"
 #include "consumer/tool_args.h"
+#include "consumer/tool_docs.h"
 #include "consumer/tool_export.h"
 #include "consumer/tools.h"
 
@@ -23,15 +24,16 @@ static const char usage[] =
 	"Write series as files. A PATTERN (* ? []) stands for all series whose names it matches; * goes over\n"
 	"slashes.\n"
 	"\n"
-	"  --format KIND    csv, jsonl, dbn, npy or npz; default: as the ending of the file says\n"
+	"  --format KIND    csv, jsonl, dbn, npy, npz, or lines (NANOSECONDS JSON, as `stoup ingest` reads\n"
+	"                   it); default: as the ending of the file says\n"
 	"  -o, --output FILE\n"
 	"                   the file; default: standard output\n"
 	"  --directory DIR  a file for each series, DIR/DATASET/SYMBOL/schema.KIND; DBN: one for each\n"
 	"                   dataset, DIR/DATASET.dbn\n"
-	"  --from TIME      first key (inclusive): ISO 8601, or ns since the epoch\n"
+	"  --from TIME      first key (inclusive): ISO 8601, or a count since 1970\n"
 	"  --to TIME        last key (exclusive)\n"
 	"  --compress zstd|none\n"
-	"                   of csv, jsonl and dbn; default: zstd where the file ends in .zst\n"
+	"                   of csv, jsonl, lines and dbn; default: zstd where the file ends in .zst\n"
 	"  --force          replace files that are there\n"
 	"  --no-header      CSV without the line of names\n"
 	"  --dbn-version N  1, 2 or 3; default: the newest that has the records' layouts\n"
@@ -62,7 +64,7 @@ static const struct option options[] = {
 
 static int format_option(const char *text, size_t len, enum stoup_export_format *ret)
 {
-	for (int i = STOUP_EXPORT_CSV; i <= STOUP_EXPORT_NPZ; i++) {
+	for (int i = STOUP_EXPORT_CSV; i <= STOUP_EXPORT_LINES; i++) {
 		const char *ending = stoup_export_ending((enum stoup_export_format)i);
 
 		if (strlen(ending) == len + 1 && strncmp(ending + 1, text, len) == 0) {
@@ -79,7 +81,8 @@ static int set_option(struct stoup_export *export, int which)
 	case 'F':
 		if (format_option(optarg, strlen(optarg), &export->format) == 0)
 			return 0;
-		fprintf(stderr, TOOL ": --format %s: csv, jsonl, dbn, npy or npz\n", optarg);
+		fprintf(stderr, TOOL ": --format %s: none of csv, jsonl, lines, dbn, npy and npz\n",
+			optarg);
 		return -EINVAL;
 	case 'o':
 		export->output = optarg;
@@ -140,19 +143,29 @@ static int complain(const char *text)
 	return -EINVAL;
 }
 
+static int ends(const char *text, const char *ending)
+{
+	size_t len = text ? strlen(text) : 0, ending_len = strlen(ending);
+
+	return len > ending_len && strcmp(text + len - ending_len, ending) == 0;
+}
+
 static int check(const struct stoup_export *export)
 {
 	int is_array = export->format == STOUP_EXPORT_NPY || export->format == STOUP_EXPORT_NPZ;
 
 	if (export->output && export->directory)
 		return complain("--output and --directory exclude each other");
+	if (export->format == STOUP_EXPORT_NONE && ends(export->output, ".gz"))
+		return complain(
+			"gzip is not written: say --compress zstd, and a name such as x.csv.zst");
 	if (export->format == STOUP_EXPORT_NONE)
 		return complain(
-			"--format is missing: csv, jsonl, dbn, npy or npz (an --output whose name "
-			"ends so says it as well)");
+			"--format is missing: csv, jsonl, lines, dbn, npy or npz (an --output whose "
+			"name ends so says it as well, in .zst too)");
 	if (is_array && export->zstd)
 		return complain(
-			"--compress is for csv, jsonl and dbn: programs map arrays as they are");
+			"--compress is for csv, jsonl, lines and dbn: programs map arrays as they are");
 	if (export->dbn_version && export->format != STOUP_EXPORT_DBN)
 		return complain("--dbn-version is for --format dbn");
 	if (!export->header && export->format != STOUP_EXPORT_CSV)
@@ -236,10 +249,21 @@ static int choose(
 	if (export->format == STOUP_EXPORT_CSV || export->format == STOUP_EXPORT_JSONL)
 		return rc;
 	for (size_t i = 0; i < export->series_cnt && rc == 0; i++)
+		if (export->format == STOUP_EXPORT_LINES &&
+			!stoup_tool_json_is(export->series[i].schema))
+			rc = stoup_error_set(err, -ENOTSUP,
+				"%.150s holds no JSON that --format lines could write: its schema is %s",
+				export->series[i].name, export->series[i].schema->name);
+	if (export->format == STOUP_EXPORT_LINES)
+		return rc;
+	for (size_t i = 0; i < export->series_cnt && rc == 0; i++)
 		if (export->series[i].schema->flags & STOUP_SCHEMA_VARIABLE)
 			rc = stoup_error_set(err, -ENOTSUP,
-				"%.150s holds messages of variable length: --format csv or jsonl prints them",
-				export->series[i].name);
+				"%.150s holds messages of variable length: --format csv or jsonl writes them%s",
+				export->series[i].name,
+				stoup_tool_json_is(export->series[i].schema)
+					? ", and lines so that `stoup ingest` reads them again"
+					: "");
 	return rc;
 }
 

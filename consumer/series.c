@@ -351,7 +351,9 @@ int stoup_series_find(
 	rc = find(snap, name, &place);
 	if (rc < 0)
 		stoup_error_set(err, rc,
-			"'%.100s' stands for several layouts: pick one by stoup_series_at", name);
+			"'%.100s' stands for several layouts, which were ingested under one name: a program picks one "
+			"by stoup_series_at; `stoup export --directory` writes them all",
+			name);
 	else if (rc == 0)
 		rc = err ? explain_missing(snap, name, err) : -ENOENT; /* near names cost a walk */
 	else if ((rc = series_fill(snap, place, ret)) < 0)

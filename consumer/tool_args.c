@@ -20,10 +20,9 @@ int stoup_tool_time(const char *tool, const char *text, int64_t *ret)
 	if (rc == 0 && *ret > 0)
 		return 0;
 	if (rc == 0)
-		why = "keys are later than 1970-01-01T00:00:00Z";
-	fprintf(stderr,
-		"%s: '%s' is no time (%s); examples: 2024-06-03T14:30:00Z, 1717425000000000000\n",
-		tool, text, why);
+		why = "is too early: keys are later than 1970-01-01T00:00:00Z";
+	fprintf(stderr, "%s: '%s' %s; examples: 2024-06-03T14:30:00Z, 1717425000000000000\n", tool,
+		text, why);
 	return -EINVAL;
 }
 

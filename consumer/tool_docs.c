@@ -14,6 +14,12 @@ int stoup_tool_docs_are(const struct stoup_schema *schema)
 	return (schema->flags & STOUP_SCHEMA_VARIABLE) && strcmp(schema->name, "bipf") == 0;
 }
 
+int stoup_tool_json_is(const struct stoup_schema *schema)
+{
+	return stoup_tool_docs_are(schema) ||
+	       ((schema->flags & STOUP_SCHEMA_VARIABLE) && strcmp(schema->name, "json") == 0);
+}
+
 int stoup_tool_docs_where(struct stoup_tool_docs *docs, const char *text, struct stoup_error *err)
 {
 	if (docs->filter)

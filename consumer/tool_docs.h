@@ -37,6 +37,9 @@ struct stoup_tool_docs {
 /* Are records of this schema documents? */
 int stoup_tool_docs_are(const struct stoup_schema *schema);
 
+/* Are they JSON: documents, or texts of schema json? */
+int stoup_tool_json_is(const struct stoup_schema *schema);
+
 /* Print only documents of which `text` holds; a second filter must hold as well. 0 or as stoup_doc_filter_create. */
 int stoup_tool_docs_where(struct stoup_tool_docs *docs, const char *text, struct stoup_error *err);
 

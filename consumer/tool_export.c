@@ -16,7 +16,8 @@
 
 const char *stoup_export_ending(enum stoup_export_format format)
 {
-	static const char *const endings[] = {"", ".csv", ".jsonl", ".dbn", ".npy", ".npz"};
+	static const char *const endings[] = {
+		"", ".csv", ".jsonl", ".dbn", ".npy", ".npz", ".lines"};
 
 	return endings[format];
 }
@@ -38,6 +39,7 @@ static int write_text(struct stoup_export *export, const struct stoup_series *se
 		stoup_cursor_close(cur);
 		return stoup_error_set(err, -ENOMEM, "no memory to print records");
 	}
+	text.lines = export->format == STOUP_EXPORT_LINES;
 	if (export->header)
 		stoup_text_header(&text);
 	while (printed > 0 && !stoup_out_failed(out) && (rc = stoup_next(cur, &span)) > 0) {
@@ -116,9 +118,9 @@ static void tell_dbn(const struct stoup_export *export, const struct stoup_dbn_p
 	if (plan->unnamed_cnt > 0)
 		fprintf(stderr,
 			"stoup export: %" PRIu64
-			" series are of no one symbol (%s...): the file has instrument "
+			" series %s of no one symbol (%s...): the file has instrument "
 			"numbers alone\n",
-			plan->unnamed_cnt, plan->unnamed);
+			plan->unnamed_cnt, plan->unnamed_cnt == 1 ? "is" : "are", plan->unnamed);
 }
 
 static int write_dbn(struct stoup_export *export, const struct stoup_series *series, size_t cnt,
@@ -177,10 +179,10 @@ static int write_file(struct stoup_export *export, const char *path,
 		return rc;
 	if (export->format == STOUP_EXPORT_DBN)
 		rc = write_dbn(export, series, cnt, &out, &record_cnt, err);
-	else if (export->format == STOUP_EXPORT_CSV || export->format == STOUP_EXPORT_JSONL)
-		rc = write_text(export, series, &out, &record_cnt, err);
-	else
+	else if (export->format == STOUP_EXPORT_NPY || export->format == STOUP_EXPORT_NPZ)
 		rc = write_array(export, series, &out, &record_cnt, err);
+	else
+		rc = write_text(export, series, &out, &record_cnt, err);
 	if (stoup_out_failed(&out))
 		rc = stoup_out_error(&out, err);
 	if (rc < 0) {

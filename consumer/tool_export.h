@@ -15,7 +15,8 @@ enum stoup_export_format {
 	STOUP_EXPORT_JSONL,
 	STOUP_EXPORT_DBN,
 	STOUP_EXPORT_NPY,
-	STOUP_EXPORT_NPZ
+	STOUP_EXPORT_NPZ,
+	STOUP_EXPORT_LINES /* messages of JSON as `stoup ingest` reads them */
 };
 
 struct stoup_export {

@@ -32,13 +32,16 @@ static const char usage_head[] =
 	"  --from T, --to T    only records from T on, and before T\n"
 	"  --threads N         readers and encoders (default: one per core)\n"
 	"  --memory SIZE       for partitioning, 256K to 2G (default 64M)\n"
+	"  --include LIST      of directories only files of these names, or paths below them:\n"
+	"                      patterns (* ? []) with commas between them\n"
+	"  --exclude LIST      of directories leave out files of these names, or paths\n"
 	"  --again             read files that the store has already (else they are left out), and copies\n"
 	"  --dry-run           read and check everything, show what would be stored, store nothing\n"
 	"  --quiet             no summary, no progress\n"
 	"\n"
 	"The summary has for each series, exactly, the \"sum of price\" (of the field price, else close)\n"
-	"and the \"sum of size\" (of size, volume, qty, quantity or amount). Undefined values are left out; - says that there\n"
-	"is no such field, or no value. The ratio is decoded bytes / stored bytes.\n";
+	"and the \"sum of size\" (of size, volume, qty, quantity or amount). Undefined values are left out;\n"
+	"- says that there is no such field, or no value. The ratio is decoded bytes / stored bytes.\n";
 
 static const char usage_event64[] =
 	"hftbacktest's events out of DBN (mbo, trades, tbbo, mbp-1, mbp-10), Tardis (trades,\n"
@@ -216,7 +219,10 @@ static int value_option(
 		return order_option(value, &args->ingest.import.order, err);
 	} else if (strcmp(name, "format") == 0)
 		return format_option(value, &args->ingest.options.format, err);
-	else if (strcmp(name, "volume") == 0)
+	else if (strcmp(name, "include") == 0 || strcmp(name, "exclude") == 0) {
+		*(name[0] == 'i' ? &args->ingest.include : &args->ingest.exclude) = value;
+		return stoup_filter_list_check(name, "names of files", value, err);
+	} else if (strcmp(name, "volume") == 0)
 		return size_option(name, value, 1, INT64_MAX, &args->ingest.import.volume_len, err);
 	else if (strcmp(name, "memory") == 0)
 		return size_option(name, value, STOUP_IMPORT_MEMORY_LEN_MIN,
@@ -265,7 +271,7 @@ static void schema_file_add(uint64_t *hash, const char *path)
 static void meaning_add(struct args *args, const char *name, const char *value)
 {
 	static const char *const others[] = {"store", "codec", "level", "block", "volume", "memory",
-		"threads", "quiet", "dry-run", "again", "replace"};
+		"threads", "quiet", "dry-run", "again", "replace", "include", "exclude"};
 	uint64_t *hash = &args->ingest.options_hash;
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)

@@ -59,7 +59,7 @@ struct ls {
 	struct stoup_store *store;
 	struct part *parts;
 	size_t part_cnt;
-	int name_width;
+	int name_width, schema_width;
 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
@@ -97,6 +97,7 @@ static int parts_collect(struct ls *ls)
 	if (!ls->parts)
 		return -ENOMEM;
 	ls->name_width = 6;
+	ls->schema_width = 12;
 	for (v = 0; v < ls->store->volume_cnt; v++) {
 		const struct stoup_vol_index *index = ls->store->volumes[v]->index;
 
@@ -108,6 +109,9 @@ static int parts_collect(struct ls *ls)
 			ls->parts[ls->part_cnt++] = (struct part){index, &index->series[s]};
 			if (strlen(name) > (size_t)ls->name_width)
 				ls->name_width = (int)strlen(name);
+			name = index->schemas[index->series[s].schema_idx].name;
+			if (strlen(name) > (size_t)ls->schema_width)
+				ls->schema_width = (int)strlen(name);
 		}
 	}
 	qsort(ls->parts, ls->part_cnt, sizeof(*ls->parts), part_cmp);
@@ -257,9 +261,9 @@ static void row_print(const struct ls *ls, const struct row *row)
 	ways_text(row, ways, sizeof(ways));
 	stoup_format_time(row->first_key, first);
 	stoup_format_time(row->last_key, last);
-	printf("%-*s  %-12s %12" PRIu64 "  %s  %s  %-11s %6.2f%s\n", ls->name_width,
-		row->parts[0].series->name, schema_of(row->parts)->name, row->record_cnt, first,
-		last, ways, row_ratio(row),
+	printf("%-*s  %-*s %12" PRIu64 "  %s  %s  %-11s %6.2f%s\n", ls->name_width,
+		row->parts[0].series->name, ls->schema_width, schema_of(row->parts)->name,
+		row->record_cnt, first, last, ways, row_ratio(row),
 		row->flags & STOUP_VOL_SERIES_KEEP_ORDER ? "  keeps its order" : "");
 	if (ls->gap_ns > 0)
 		gaps_walk(ls, row, gap_print);
@@ -270,8 +274,10 @@ static void print_text(const struct ls *ls)
 	size_t at = 0;
 
 	if (ls->part_cnt > 0)
-		printf("%-*s  %-12s %12s  %-30s  %-30s  %-11s %6s\n", ls->name_width, "series",
-			"schema", "records", "first", "last", "codec", "ratio");
+		printf("%-*s  %-*s %12s  %-30s  %-30s  %-11s %6s\n", ls->name_width, "series",
+			ls->schema_width, "schema", "records", "first", "last", "codec", "ratio");
+	if (ls->part_cnt == 0 && ls->pattern)
+		fprintf(stderr, "stoup ls: no series matches '%s'\n", ls->pattern);
 	while (at < ls->part_cnt) {
 		struct row row = row_next(ls, &at);
 

@@ -186,6 +186,10 @@ static int schema_unknown(const char *name, struct stoup_error *err)
 			near_distance[0] = distance;
 		}
 	}
+	if (!near[0] && stoup_preset_named(name))
+		return stoup_error_set(err, -EINVAL,
+			"schema %.64s is that of a feed: its files are read by --format %.64s",
+			name, name);
 	if (!near[0])
 		return stoup_error_set(err, -EINVAL,
 			"schema %.64s: no such file, nor built in: mbo, trades, tick, bar and what "
@@ -404,12 +408,23 @@ static int plan_fill(struct stoup_csv_plan *plan, struct stoup_error *err)
 	return rc ? rc : stoup_csv_plan_blank(plan, err);
 }
 
+/* DBN's records begin with their own length in words, which no CSV has. */
+static void length_set(const struct stoup_schema *schema, uint8_t *record)
+{
+	const struct stoup_field *field = stoup_schema_field(schema, "length");
+
+	if (field && field->off == 0 && field->type == STOUP_TYPE_U8 &&
+		(field->flags & STOUP_FIELD_HIDDEN) && stoup_schema_field(schema, "rtype"))
+		record[0] = (uint8_t)(schema->stride / 4);
+}
+
 int stoup_csv_plan_blank(struct stoup_csv_plan *plan, struct stoup_error *err)
 {
 	plan->blank = calloc(1, plan->schema->stride);
 	if (!plan->blank)
 		return stoup_error_set(err, -ENOMEM, "out of memory");
 	stoup_csv_value_blank(plan->schema, plan->blank);
+	length_set(plan->schema, plan->blank);
 	return 0;
 }
 

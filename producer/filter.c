@@ -9,21 +9,19 @@
 
 #define PATTERN_CAP 256
 
-/* Does one of the patterns match? A pattern that is too long was refused with the option. */
-int stoup_filter_symbol(const struct stoup_filter *filter, const char *symbol)
+/* A pattern that is too long was refused with the option. */
+int stoup_filter_match(const char *list, const char *name)
 {
-	const char *p = filter ? filter->symbols : NULL;
+	const char *p = list;
 	char pattern[PATTERN_CAP];
 
-	if (!p)
-		return 1;
 	for (;;) {
 		size_t len = strcspn(p, ",");
 
 		if (len < sizeof(pattern)) {
 			memcpy(pattern, p, len);
 			pattern[len] = '\0';
-			if (fnmatch(pattern, symbol, FNM_NOESCAPE) == 0)
+			if (fnmatch(pattern, name, FNM_NOESCAPE) == 0)
 				return 1;
 		}
 		if (p[len] == '\0')
@@ -32,7 +30,13 @@ int stoup_filter_symbol(const struct stoup_filter *filter, const char *symbol)
 	}
 }
 
-static int symbols_check(const char *value, struct stoup_error *err)
+int stoup_filter_symbol(const struct stoup_filter *filter, const char *symbol)
+{
+	return !filter || !filter->symbols || stoup_filter_match(filter->symbols, symbol);
+}
+
+int stoup_filter_list_check(
+	const char *option, const char *what, const char *value, struct stoup_error *err)
 {
 	const char *p = value;
 
@@ -41,9 +45,10 @@ static int symbols_check(const char *value, struct stoup_error *err)
 
 		if (len == 0 || len >= PATTERN_CAP)
 			return stoup_error_set(err, -EINVAL,
-				"--symbols %.80s: %s; symbols or patterns (* ? []) with commas between them",
-				value,
-				len == 0 ? "an empty pattern" : "a pattern of 256 bytes or more");
+				"--%s %.80s: %s; %s or patterns (* ? []) with commas between them",
+				option, value,
+				len == 0 ? "an empty pattern" : "a pattern of 256 bytes or more",
+				what);
 		if (p[len] == '\0')
 			return 0;
 		p += len + 1;
@@ -69,7 +74,7 @@ int stoup_filter_option(
 	int rc;
 
 	if (strcmp(name, "symbols") == 0) {
-		rc = symbols_check(value, err);
+		rc = stoup_filter_list_check(name, "symbols", value, err);
 		if (rc == 0)
 			filter->symbols = value;
 		return rc;

@@ -29,6 +29,13 @@ static inline int stoup_filter_key(const struct stoup_filter *filter, int64_t ke
 	return key >= filter->from_ns && (filter->to_ns == 0 || key < filter->to_ns);
 }
 
+/* Does one of the patterns of a checked list match? */
+int stoup_filter_match(const char *list, const char *name);
+
+/* Is the value of --option a list of patterns? `what` they are of is told. 0, or -EINVAL with text. */
+int stoup_filter_list_check(
+	const char *option, const char *what, const char *value, struct stoup_error *err);
+
 /* Set "symbols", "from" or "to". 0; -ENOENT for another name, -EINVAL with text. */
 int stoup_filter_option(
 	struct stoup_filter *filter, const char *name, const char *value, struct stoup_error *err);

@@ -111,6 +111,26 @@ static void volumes_print(const struct stoup_import *import)
 		(double)import->record_cnt / 1e6 / (seconds > 0 ? seconds : 1e-9));
 }
 
+/* A name for two layouts is hardly ever meant: who reads by the name is refused from then on. */
+static void layouts_warn(const struct stoup_import *import)
+{
+	for (uint32_t s = 0; s < import->series_cnt; s++) {
+		const struct stoup_import_series *series = &import->series[s];
+		uint64_t hash = import->schemas[series->schema_idx].schema.hash;
+		const struct stoup_vol_series *other = NULL;
+
+		for (uint32_t v = 0; v < import->store->volume_cnt && series->record_cnt && !other;
+			v++)
+			other = stoup_store_series_other(
+				import->store->volumes[v]->index, series->name, hash);
+		if (other)
+			fprintf(stderr,
+				"warning: the store has %s in another layout as well: two series of one name, "
+				"which `stoup cat` can not tell apart; another --series keeps them apart\n",
+				series->name);
+	}
+}
+
 void stoup_import_summary(const struct stoup_import *import)
 {
 	uint32_t i;
@@ -118,6 +138,7 @@ void stoup_import_summary(const struct stoup_import *import)
 	for (i = 0; i < import->store->fault_cnt; i++)
 		fprintf(stderr, "warning: not compared with the new records: %s\n",
 			import->store->faults[i].text);
+	layouts_warn(import);
 	if (import->record_cnt == 0) {
 		printf("no records: nothing was stored\n");
 		filtered_print(import);

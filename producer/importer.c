@@ -147,7 +147,7 @@ static const struct stoup_importer dbn = {
 
 /* ---- JSON lines -------------------------------------------------------------------------------- */
 
-static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", NULL};
+static const char *const jsonl_suffixes[] = {".jsonl", ".ndjson", ".lines", NULL};
 static const char *const csv_suffixes[] = {".csv", ".tsv", NULL};
 
 /* A row of CSV may begin with a brace, too, in a file that is named so. */

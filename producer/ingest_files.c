@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include "producer/filter.h"
 
 #define LEFT_OUT_CAP 160 /* bytes of names in the note */
 
@@ -24,6 +25,7 @@ struct expand {
 	struct identity *identities;
 	size_t identity_cnt;
 	const struct stoup_importer *importer; /* of --format; NULL: any */
+	const struct stoup_files_options *options;
 	const struct stoup_sink *sink;
 };
 
@@ -69,9 +71,22 @@ static int is_data(const struct expand *expand, const char *name)
 	return 0;
 }
 
+/* Is a file asked for? By its name, or by its path below the directory. */
+static int is_asked(const struct expand *expand, const char *path, const char *name)
+{
+	const struct stoup_files_options *options = expand->options;
+	const char *in = options->include, *out = options->exclude;
+
+	if (out && (stoup_filter_match(out, name) || stoup_filter_match(out, path)))
+		return 0;
+	return !in || stoup_filter_match(in, name) || stoup_filter_match(in, path);
+}
+
 /* ---- what is left out --------------------------------------------------------------------------- */
 
 struct left_out {
+	size_t root_len; /* of the directory's path */
+	size_t unasked_cnt;
 	size_t cnt, shown, len;
 	char names[LEFT_OUT_CAP];
 };
@@ -190,6 +205,11 @@ static int entry_cmp(const FTSENT **a, const FTSENT **b)
 	return strverscmp((*a)->fts_name, (*b)->fts_name);
 }
 
+static const char *below(const char *path)
+{
+	return path + strspn(path, "/");
+}
+
 /* One entry of a directory tree. */
 static int entry_add(struct expand *expand, FTS *fts, FTSENT *entry, struct left_out *left,
 	struct stoup_error *err)
@@ -200,6 +220,10 @@ static int entry_add(struct expand *expand, FTS *fts, FTSENT *entry, struct left
 	}
 	switch (entry->fts_info) {
 	case FTS_F:
+		if (!is_asked(expand, below(entry->fts_path + left->root_len), entry->fts_name)) {
+			left->unasked_cnt++;
+			return 0;
+		}
 		if (is_data(expand, entry->fts_name))
 			return path_add(expand, entry->fts_path, entry->fts_statp, err);
 		leave_out(left, entry->fts_name);
@@ -222,7 +246,7 @@ static int entry_add(struct expand *expand, FTS *fts, FTSENT *entry, struct left
 static int directory_add(struct expand *expand, char *path, struct stoup_error *err)
 {
 	char *const roots[] = {path, NULL};
-	struct left_out left = {0};
+	struct left_out left = {.root_len = strlen(path)};
 	size_t before = expand->files.cnt;
 	FTS *fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, entry_cmp);
 	FTSENT *entry;
@@ -237,6 +261,13 @@ static int directory_add(struct expand *expand, char *path, struct stoup_error *
 	fts_close(fts);
 	if (rc < 0)
 		return rc;
+	if (expand->files.cnt == before && left.unasked_cnt > 0)
+		return stoup_error_set(err, -ENOENT,
+			"%s: nothing is left of it: %zu file%s not asked for (--include, --exclude)%s%s",
+			path, left.unasked_cnt, left.unasked_cnt == 1 ? " is" : "s are",
+			left.cnt ? ", and the names of others are of no format that is known: "
+				 : "",
+			left.names);
 	if (expand->files.cnt == before)
 		return stoup_error_set(err, -ENOENT,
 			"%s: no file below it has the name of a format that is known%s%s", path,
@@ -294,11 +325,14 @@ static int twice_check(struct expand *expand, struct stoup_error *err)
 	return 0;
 }
 
-int stoup_files_expand(const char *const *args, size_t arg_cnt, const char *format,
-	const struct stoup_sink *sink, struct stoup_files *ret, struct stoup_error *err)
+int stoup_files_expand(const char *const *args, size_t arg_cnt,
+	const struct stoup_files_options *options, const struct stoup_sink *sink,
+	struct stoup_files *ret, struct stoup_error *err)
 {
 	struct expand expand = {
-		.importer = format ? stoup_importer_named(format) : NULL, .sink = sink};
+		.importer = options->format ? stoup_importer_named(options->format) : NULL,
+		.options = options,
+		.sink = sink};
 	int rc = 0;
 
 	for (size_t i = 0; i < arg_cnt && rc == 0; i++)

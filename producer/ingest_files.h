@@ -29,11 +29,18 @@ struct stoup_files {
 	uint64_t file_len; /* bytes of all regular files as they lie on disk */
 };
 
-/* Expand `args`; `format` is that of --format or NULL. 0; what stat(2) and reading directories give,
+/* What is taken of directories. */
+struct stoup_files_options {
+	const char *format;            /* that of --format, or NULL */
+	const char *include, *exclude; /* lists of patterns, or NULL; see filter.h */
+};
+
+/* Expand `args`. 0; what stat(2) and reading directories give,
  * -EINVAL for a file that is there twice, -ENOENT for a directory without data; with text. What is left
  * out is told through `sink`. */
-int stoup_files_expand(const char *const *args, size_t arg_cnt, const char *format,
-	const struct stoup_sink *sink, struct stoup_files *ret, struct stoup_error *err);
+int stoup_files_expand(const char *const *args, size_t arg_cnt,
+	const struct stoup_files_options *options, const struct stoup_sink *sink,
+	struct stoup_files *ret, struct stoup_error *err);
 void stoup_files_fini(struct stoup_files *files);
 
 #endif

@@ -415,7 +415,8 @@ static int options_check(const struct reader *r, struct stoup_error *err)
 	if (!r->options->series)
 		return stoup_error_set(err, -EINVAL,
 			"%s: JSON lines need the name of their series (--series NAME; with "
-			"--series-path PATH its first part)",
+			"--series-path PATH its first part); of a directory --include '*.jsonl*' takes them "
+			"alone, --exclude all others",
 			r->file);
 	if (r->options->filter && r->options->filter->symbols && !r->options->series_path)
 		return stoup_error_set(err, -EINVAL,

@@ -413,7 +413,9 @@ static int options_check(
 {
 	if (!options->series)
 		return stoup_error_set(err, -EINVAL,
-			"%s: an array needs the name of its series (--series NAME)", name_of(r));
+			"%s: an array needs the name of its series (--series NAME); of a directory "
+			"--include '*.np?' takes arrays alone, --exclude all others",
+			name_of(r));
 	if (options->columns || options->map || options->scale >= 0)
 		return stoup_error_set(err, -EINVAL,
 			"%s: --columns, --map and --scale are for text; an array's fields have names and types",

@@ -356,8 +356,9 @@ int stoup_ingest_run(const struct stoup_ingest *ingest, struct stoup_error *err)
 {
 	struct run run = {.ingest = ingest};
 	struct stoup_sink sink = {0}; /* notes go to stderr */
-	int rc = stoup_files_expand(
-		ingest->args, ingest->arg_cnt, ingest->options.format, &sink, &run.files, err);
+	const struct stoup_files_options files = {
+		ingest->options.format, ingest->include, ingest->exclude};
+	int rc = stoup_files_expand(ingest->args, ingest->arg_cnt, &files, &sink, &run.files, err);
 
 	if (rc == 0)
 		rc = stoup_import_begin(&ingest->import, &run.import, err);

@@ -19,10 +19,11 @@
 struct stoup_ingest {
 	struct stoup_import_options import;
 	struct stoup_ingest_options options;
-	uint64_t options_hash; /* of all that changes the records */
-	int again;             /* read files that the store has, too */
-	int to_event64;        /* make events of hftbacktest of the files */
-	const char **args;     /* files and directories */
+	uint64_t options_hash;         /* of all that changes the records */
+	int again;                     /* read files that the store has, too */
+	int to_event64;                /* make events of hftbacktest of the files */
+	const char *include, *exclude; /* of directories: lists of patterns, or NULL */
+	const char **args;             /* files and directories */
 	size_t arg_cnt;
 	const char
 		*given[STOUP_GIVEN_CAP]; /* options of single formats that were given, each once */

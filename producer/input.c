@@ -162,7 +162,9 @@ static int detect(struct stoup_input *input, struct stoup_error *err)
 		return 0;
 	}
 	if (have == 0)
-		return stoup_error_set(err, -ENODATA, "%s is empty: nothing to import", raw->name);
+		return stoup_error_set(err, -ENODATA,
+			"%s is empty: was it written whole? Get it again, or leave it out",
+			raw->name);
 	const uint8_t *bytes = raw->buf + raw->pos;
 	if (is_skippable(bytes, (size_t)have) && have >= 12 && memcmp(bytes + 8, "DBZ", 3) == 0)
 		return stoup_error_set(err, -EPROTONOSUPPORT,

@@ -222,7 +222,8 @@ struct choice {
 	char names[NAMES_CAP]; /* of them */
 };
 
-/* A header outdoes the shape of a row; more columns outdo fewer; a name of the file decides between equals. */
+/* A header outdoes the shape of a row; more columns outdo fewer; a name of the file decides between equals,
+ * and then what is anyone's. */
 static void consider(struct choice *choice, const struct stoup_csv_options *options,
 	const struct stoup_preset *preset, const char *file, const struct stoup_csv_row *row)
 {
@@ -237,7 +238,7 @@ static void consider(struct choice *choice, const struct stoup_csv_options *opti
 	score = (header ? 1000 + 2 * fit.found : 2) + (uint32_t)named;
 	if (score < choice->score)
 		return;
-	if (score > choice->score) {
+	if (score > choice->score || preset->flags & STOUP_PRESET_ANYONES) {
 		choice->cnt = 0;
 		choice->names[0] = '\0';
 	}

@@ -73,6 +73,8 @@ enum stoup_preset_clock {
 #define STOUP_PRESET_BY_NAME 0x04u /* never by columns alone: too many tables look so */
 #define STOUP_PRESET_DBN     0x08u /* columns are those of a DBN schema, which the first row tells */
 #define STOUP_PRESET_ALONE   0x10u /* sequential: rows need a second file, no cutting into chunks */
+/* Columns that nobody owns: it wins where another fits equally. */
+#define STOUP_PRESET_ANYONES 0x40u
 #define STOUP_PRESET_UNIQUE                                                                        \
 	0x20u /* rows have numbers of their own: a row like the one before is told */
 

@@ -6,7 +6,7 @@
  *      symbol                 --> name of the series; else the instrument's number, as with DBN
  *
  * Times are ISO or whole nanoseconds, prices have a point or count 1e-9: which, the first row tells, and
- * a row that has it otherwise is refused.
+ * a row that has it otherwise is refused. In files that stoup wrote whole prices have no point.
  */
 #include "producer/preset.h"
 
@@ -19,6 +19,7 @@
 #include "producer/preset_plan.h"
 #include "producer/preset_value.h"
 #include "producer/schema_file.h"
+#include "shm/decimal.h"
 
 static const struct stoup_preset_column columns[] = {
 	{.names = "ts_event", .type = STOUP_PRESET_TIME},
@@ -164,9 +165,54 @@ static int read_units(const struct stoup_csv_bind *bind, const char *text, size_
 	return stoup_preset_read_dbn(bind, text, len, record, ret_why);
 }
 
-static void prices_bind(struct stoup_csv_plan *plan, const struct stoup_csv_row *row)
+/* What `stoup export` and `stoup cat` write: fields in the order of the record, times as text, and
+ * decimals without zeros at their end, so that a whole price has no point. Databento begins with a
+ * time. A count of 1e-9 under the limit would be a price under 0.01. */
+#define WHOLE_LIMIT INT64_C(10000000)
+
+static int is_exported(const struct stoup_csv_plan *plan, const struct stoup_csv_row *header,
+	const struct stoup_csv_row *row)
 {
-	int point = has_point(plan, row);
+	uint32_t at = plan->binds[plan->key_bind].column_idx;
+
+	return stoup_preset_find(header, "rtype", 0) == 0 && at < row->field_cnt &&
+	       memchr(row->fields[at].text, 'T', row->fields[at].len) != NULL;
+}
+
+static int is_whole(const char *text, size_t len)
+{
+	int64_t value;
+
+	return stoup_decimal_parse(text, len, 0, &value) == 0 && value > -WHOLE_LIMIT &&
+	       value < WHOLE_LIMIT;
+}
+
+static int read_exported(const struct stoup_csv_bind *bind, const char *text, size_t len,
+	uint8_t *record, const char **ret_why)
+{
+	if (is_whole(text, len))
+		return stoup_preset_read_dbn(bind, text, len, record, ret_why);
+	return read_point(bind, text, len, record, ret_why);
+}
+
+/* Are the prices of an exported file decimals? They are, but for counts that are beyond doubt. */
+static int whole_first(const struct stoup_csv_plan *plan, const struct stoup_csv_row *row)
+{
+	for (uint32_t i = 0; i < plan->bind_cnt; i++) {
+		const struct stoup_csv_bind *bind = &plan->binds[i];
+		const struct stoup_csv_field *cell = &row->fields[bind->column_idx];
+
+		if (bind->field->exp10 != 0 && bind->column_idx < row->field_cnt && cell->len > 0)
+			return is_whole(cell->text, cell->len);
+	}
+	return 1;
+}
+
+static void prices_bind(struct stoup_csv_plan *plan, const struct stoup_csv_row *header,
+	const struct stoup_csv_row *row)
+{
+	int exported = is_exported(plan, header, row);
+	int point = has_point(plan, row) || (exported && whole_first(plan, row));
 
 	for (uint32_t i = 0; i < plan->bind_cnt; i++) {
 		struct stoup_csv_bind *bind = &plan->binds[i];
@@ -174,7 +220,7 @@ static void prices_bind(struct stoup_csv_plan *plan, const struct stoup_csv_row 
 
 		if (bind->field->exp10 == 0)
 			continue;
-		bind->read = point ? read_point : read_units;
+		bind->read = !point ? read_units : exported ? read_exported : read_point;
 		if (point)
 			continue;
 		*as = *bind->field;
@@ -263,7 +309,7 @@ int stoup_preset_dbn_plan(struct stoup_csv_plan *plan, const char *file,
 		rc = field_bind(plan, i, header, used, err);
 	if (rc < 0)
 		return rc;
-	prices_bind(plan, row);
+	prices_bind(plan, header, row);
 	rtype_bind(plan);
 	use->exchange_column = UINT32_MAX;
 	use->symbol_column = stoup_preset_find(header, "symbol", 0);

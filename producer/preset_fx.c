@@ -62,6 +62,7 @@ const struct stoup_preset stoup_preset_quotes = {
 	.kind = "quotes",
 	.columns = quotes,
 	.paths = no_paths,
+	.flags = STOUP_PRESET_ANYONES,
 	.clock = STOUP_PRESET_CLOCK_TEXT,
 };
 

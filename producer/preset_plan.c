@@ -510,8 +510,6 @@ static int plan_fill(
 		rc = stoup_csv_plan_blank(m->plan, err);
 	if (rc < 0)
 		return rc;
-	if (m->preset->flags & STOUP_PRESET_DBN)
-		m->plan->blank[0] = (uint8_t)(m->plan->schema->stride / 4);
 	kind_set(m, file);
 	return 0;
 }

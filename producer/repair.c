@@ -581,7 +581,8 @@ static void summary_print(const struct repair *repair)
 	if (repair->quiet)
 		return;
 	if (repair->damaged_cnt == 0 && repair->moved_cnt == 0 && !repair->dry_run)
-		printf("%s: no damage that can be mended; it was not touched\n", repair->path);
+		printf("%s: %s; it was not touched\n", repair->path,
+			repair->left_cnt ? "no damage that can be mended" : "no damage");
 	else if (repair->dry_run)
 		printf("%" PRIu32 " volume%s would be written anew, %" PRIu32
 		       " moved aside, %" PRIu64 " records lost; nothing was changed (--dry-run)\n",

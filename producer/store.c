@@ -529,6 +529,25 @@ const struct stoup_vol_series *stoup_store_series_find(
 	return NULL;
 }
 
+const struct stoup_vol_series *stoup_store_series_other(
+	const struct stoup_vol_index *index, const char *name, uint64_t schema_hash)
+{
+	uint32_t lo = 0, hi = index->series_cnt;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (strcmp(index->series[mid].name, name) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < index->series_cnt && strcmp(index->series[lo].name, name) == 0; lo++)
+		if (index->schemas[index->series[lo].schema_idx].hash != schema_hash)
+			return &index->series[lo];
+	return NULL;
+}
+
 int stoup_store_part_cmp(const struct stoup_vol_index *a_index, const struct stoup_vol_series *a,
 	const struct stoup_vol_index *b_index, const struct stoup_vol_series *b)
 {

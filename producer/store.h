@@ -114,6 +114,10 @@ void stoup_store_close(struct stoup_store *store);
 void stoup_store_volume_acquire(struct stoup_store_volume *volume);
 void stoup_store_volume_release(struct stoup_store_volume *volume);
 
+/* A series of that name in another layout, or NULL. Bisects. */
+const struct stoup_vol_series *stoup_store_series_other(
+	const struct stoup_vol_index *index, const char *name, uint64_t schema_hash);
+
 /* The series of that name and schema hash in a volume, or NULL. Bisects. */
 const struct stoup_vol_series *stoup_store_series_find(
 	const struct stoup_vol_index *index, const char *name, uint64_t schema_hash);

@@ -16,7 +16,7 @@ struct command {
 };
 
 static const struct command commands[] = {
-	{"ingest", "add DBN or CSV files to a store", stoup_cmd_ingest},
+	{"ingest", "add files of market data to a store", stoup_cmd_ingest},
 	{"ls", "list the series of a store", stoup_cmd_ls},
 	{"verify", "check every byte of a store or a volume", stoup_cmd_verify},
 	{"info", "show volumes, series and segments of a store or a volume", stoup_cmd_info},
@@ -24,7 +24,7 @@ static const struct command commands[] = {
 	{"rm", "remove series, or a range of them", stoup_cmd_rm},
 	{"diff", "compare two stores by their records", stoup_cmd_diff},
 	{"cat", "print records of a store or a pool", stoup_cmd_cat},
-	{"export", "write series as CSV, JSON lines, DBN or NumPy files", stoup_cmd_export},
+	{"export", "write series as CSV, JSON, DBN or NumPy files", stoup_cmd_export},
 	{"definition", "print tick, expiry... of an instrument at a time", stoup_cmd_definition},
 	{"stat", "show a pool's counters and consumers", stoup_cmd_stat},
 	{"holders", "show who holds leases, and since when", stoup_cmd_holders},
@@ -50,7 +50,7 @@ static void usage(FILE *out)
 
 	fprintf(out, "usage: stoup COMMAND [options] [arguments]\n\n");
 	for (i = 0; i < COMMAND_CNT; i++)
-		fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].line);
+		fprintf(out, "  %-11s %s\n", commands[i].name, commands[i].line);
 	fprintf(out, "\n`stoup help COMMAND` tells its options; the daemon is stoupd(8).\n");
 }
 

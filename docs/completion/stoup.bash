@@ -15,7 +15,7 @@ _stoup_options() {
 		echo --exchange --size-scale --store --format --codec --level --block --volume --order --sort --replace \
 			--threads --memory --quiet --series --one-stream --allow-partial --dataset --dbn-version --columns --map \
 			--schema --time --time-format --time-zone --interval --scale --header \
-			--delimiter --as --series-path --again --dry-run --symbols --from --to --feed-latency --max-shift --base-latency \
+			--delimiter --as --series-path --again --include --exclude --dry-run --symbols --from --to --feed-latency --max-shift --base-latency \
 			--date --raw --raw-only --no-raw --symbol --hour --point --frame-length \
 			--frame-time --frame-time-first --help
 		;;
@@ -71,7 +71,7 @@ _stoup_values() {
 		;;
 	compact:--overlaps) echo refuse merge dedup ;;
 	cat:--format) echo csv jsonl lines npy npz ;;
-	export:--format) echo csv jsonl dbn npy npz ;;
+	export:--format) echo csv jsonl lines dbn npy npz ;;
 	export:--compress) echo zstd none ;;
 	*:--dbn-version) echo 1 2 3 ;;
 	export:--output | export:--directory) echo '<file>' ;;
@@ -87,7 +87,7 @@ _stoup_values() {
 		rm:--from | rm:--to) echo '<any>' ;;
 	ingest:--exchange | ingest:--size-scale) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
-		ingest:--symbols | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
+		ingest:--symbols | ingest:--include | ingest:--exclude | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
 		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | ingest:--date | ingest:--symbol | \
 		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | \

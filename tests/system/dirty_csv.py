@@ -75,7 +75,7 @@ def taken(what, data, options, rows, notes=()):
 
 # ---- cut, empty -----------------------------------------------------------------------------------
 
-dirty("empty", "", PLAIN, f"{FILE} is empty: nothing to import")
+dirty("empty", "", PLAIN, f"{FILE} is empty: was it written whole? Get it again, or leave it out")
 taken("a header only", "ts,px,n\n", NAMED, 0, ["a header, and no rows"])
 taken("a header only, of a feed", TARDIS, L2, 0, ["a header, and no rows"])
 taken("blank lines only", "\n\n\n", PLAIN, 0, ["holds no rows"])

@@ -82,7 +82,7 @@ for series, options, expect, text in (
          "one of them"),
         (DOCS, ["--path", "a..b"], 2, '--path: path "a..b": a name is missing at ".b"'),
         (DOCS, ["--path", "a", "--format", "lines"], 2, "--path is for csv and jsonl: lines are whole messages"),
-        (DOCS, ["--format", "bson"], 2, "--format bson: csv, jsonl, lines, npy or npz")):
+        (DOCS, ["--format", "bson"], 2, "--format bson: none of csv, jsonl, lines, npy and npz")):
     said = cat(series, *options, expect=expect).stderr
     t.equal(said.splitlines()[0], "stoup cat: " + text, str(options))
 

@@ -251,7 +251,7 @@ def test_dirty():
         (good + b"\0", [], "the session ends (a length of 0) before offset", None),
         (good + good, [], "two sessions in one file", None),
         (b"\0\0", [], None, "holds no messages"),
-        (b"", [], "is empty: nothing to import", None),
+        (b"", [], "is empty: was it written whole?", None),
         (b"garbage" * 20, [], "the message at offset 2 claims 26465 bytes, and none of ITCH 5.0 has more than 50", None),
         (b"\0\x0cgarbage" * 20, [], "the first message is of no type that ITCH 5.0 has", None),
         (swapped, [], "little-endian, those of ITCH files are big-endian", None),

@@ -119,7 +119,8 @@ t.true(0 < found[NAME] < 20000 and "cut" in said, f"{found} {said}")
 refused(f'{A} {{"a" 1}}\n{B} {{"a":', 'FILE: line 1, column 26: a colon is missing behind the key, at "1}"', "--allow-partial")
 
 # ---- options --------------------------------------------------------------------------------------------------
-refused(ONE, "FILE: JSON lines need the name of their series (--series NAME; with --series-path PATH its first part)",
+refused(ONE, "FILE: JSON lines need the name of their series (--series NAME; with --series-path PATH its first part); "
+             "of a directory --include '*.jsonl*' takes them alone, --exclude all others",
         series=())
 refused(ONE, "FILE: JSON lines have --series, --series-path, --as, --time, --time-format and --time-zone; columns are for CSV",
         "--columns", "a:time")

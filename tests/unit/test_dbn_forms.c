@@ -533,7 +533,7 @@ START_TEST(a_damaged_zstd_frame_is_refused_and_an_empty_file_told)
 	dbn_free(&dbn);
 	write_file("", 0);
 	ck_assert_int_eq(ingest_path(file_path, NULL, &err), -ENODATA);
-	assert_text(err.text, "FILE is empty: nothing to import");
+	assert_text(err.text, "FILE is empty: was it written whole? Get it again, or leave it out");
 	write_file("time,price\n", 11);
 	ck_assert_int_eq(ingest_path(file_path, NULL, &err), -EBADMSG);
 	assert_text(err.text,
