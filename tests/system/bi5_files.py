@@ -4,7 +4,6 @@ import json
 import lzma
 import os
 import struct
-import subprocess
 import time
 
 import lib_itch as i
@@ -56,8 +55,7 @@ def test_values():
     for data in (alone(rows_of(TICKS)), alone(rows_of(TICKS), known=True), rows_of(TICKS)):
         store, told = ingest(data)
         t.equal(told, "", "a clean hour tells nothing")
-        out = subprocess.run([t.STOUP, "cat", store + "/", "DUKASCOPY/EURUSD/bi5", "--format", "npy"],
-                             capture_output=True, check=True).stdout
+        out = t.output([t.STOUP, "cat", store + "/", "DUKASCOPY/EURUSD/bi5", "--format", "npy"])
         names, size, raw = i.npy_rows(out)
         t.equal((names, size), (["ts", "ask", "bid", "ask_vol", "bid_vol"], TICK.size), "layout")
         expected = b"".join(TICK.pack(HOUR + ms * 10**6, ask, bid, av[::-1], bv[::-1]) for ms, ask, bid, av, bv in TICKS)

@@ -5,7 +5,6 @@ import math
 import os
 import random
 import struct
-import subprocess
 
 import lib_stoup as t
 
@@ -41,7 +40,7 @@ def ingest(*arguments, expect=0):
 
 
 def events(store, series):
-    data = subprocess.run([t.STOUP, "cat", store + "/", series, "--format", "npy"], capture_output=True, check=True).stdout
+    data = t.output([t.STOUP, "cat", store + "/", series, "--format", "npy"])
     start = 10 + struct.unpack_from("<H", data, 8)[0]
     return [row for row in struct.iter_unpack("<Qqqddqqd", data[start:])]
 

@@ -309,7 +309,7 @@ with t.Daemon(long).log as _:
         t.true("standard output: the reader has gone" in text, text)
     # Killed at many moments: no file, or all of it; never a part.
     os.mkdir(path("killed"))
-    whole = subprocess.run([t.STOUP, "export", daemon.pool, "*", "--format", "csv"], capture_output=True, check=True).stdout
+    whole = t.output([t.STOUP, "export", daemon.pool, "*", "--format", "csv"])
     kills = 0
     for i in range(40):
         process = subprocess.Popen([t.STOUP, "export", daemon.pool, "*", "-o", path("killed/x.csv")],

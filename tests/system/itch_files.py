@@ -3,7 +3,6 @@
 import gzip
 import os
 import struct
-import subprocess
 
 import lib_itch as i
 import lib_stoup as t
@@ -38,7 +37,7 @@ def series(store):
 
 
 def rows(store, name, layout):
-    data = subprocess.run([t.STOUP, "cat", store + "/", name, "--format", "npy"], capture_output=True, check=True).stdout
+    data = t.output([t.STOUP, "cat", store + "/", name, "--format", "npy"])
     names, size, raw = i.npy_rows(data)
     t.equal(size, layout.size, f"bytes of a record of {name}")
     return [layout.unpack_from(raw, n) for n in range(0, len(raw), size)]

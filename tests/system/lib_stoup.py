@@ -257,5 +257,13 @@ class Worker:
         self.process.wait()
 
 
+def output(argv):
+    """What a program writes to stdout, as bytes; its stderr where it fails."""
+    done = subprocess.run(argv, capture_output=True)
+    if done.returncode != 0:
+        fail(f"{' '.join(argv)}: exit status {done.returncode}: {done.stderr.decode(errors='replace')}")
+    return done.stdout
+
+
 def shm_names(pool):
     return [name for name in os.listdir("/dev/shm") if f".{pool}." in name]
