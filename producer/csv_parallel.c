@@ -42,7 +42,8 @@ static int64_t piece_read(void *arg, void *dst, size_t len, struct stoup_error *
 	size_t left = source->piece.len - source->at, n = left < len ? left : len;
 
 	(void)err;
-	memcpy(dst, source->piece.text + source->at, n);
+	if (n > 0) /* a text without a piece has no bytes to point to */
+		memcpy(dst, source->piece.text + source->at, n);
 	source->at += n;
 	return (int64_t)n;
 }
