@@ -26,7 +26,7 @@ failed=0
 skipped=0
 
 # Unit tests of the parts that start threads; the race tests are all taken.
-tsan_tests='^race_|^unit_test_(reader|decode|import|consumer_[a-z]+)$'
+tsan_tests='^race_|^unit_test_(reader|decode|import|lane|csv_parallel|consumer_[a-z]+)$'
 
 # Under a sanitizer they find nothing, or the sanitizer's own limits: times, sparse files, full disks, texts, rules,
 # too few descriptors. (The Python module would need a sanitized interpreter.)
