@@ -237,17 +237,29 @@ def at_terminal(answer, *argv):
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
 
 
-store = c.copy_of(original)
-for answer in (b"n\n", b"\n", b"\x04"):
-    status, shown = at_terminal(answer, "rm", store, "*/AAA/*")
-    t.true(status == 1 and "nothing was removed" in shown and f"{AAA}: 6000 of 6000" in shown, f"{answer}: {status} {shown}")
-c.must_be_same(original, store, "not confirmed")
-status, shown = at_terminal(b"y\n", "rm", store, "*/AAA/*")
-t.true(status == 0 and "6000 records removed" in shown, shown)
-t.equal([s["name"] for s in c.info(store)["series"]], [BBB, CCC], "confirmed")
-# A plain name is not asked about.
-status, shown = at_terminal(b"", "rm", store, BBB)
-t.true(status == 0 and "[y/N]" not in shown, shown)
+def has_terminals():
+    """A root without /dev/pts has none to give."""
+    try:
+        for fd in pty.openpty():
+            os.close(fd)
+    except OSError:
+        print("note: no terminal is to be had here: what is asked on one was not tried")
+        return False
+    return True
+
+
+if has_terminals():
+    store = c.copy_of(original)
+    for answer in (b"n\n", b"\n", b"\x04"):
+        status, shown = at_terminal(answer, "rm", store, "*/AAA/*")
+        t.true(status == 1 and "nothing was removed" in shown and f"{AAA}: 6000 of 6000" in shown, f"{answer}: {status} {shown}")
+    c.must_be_same(original, store, "not confirmed")
+    status, shown = at_terminal(b"y\n", "rm", store, "*/AAA/*")
+    t.true(status == 0 and "6000 records removed" in shown, shown)
+    t.equal([s["name"] for s in c.info(store)["series"]], [BBB, CCC], "confirmed")
+    # A plain name is not asked about.
+    status, shown = at_terminal(b"", "rm", store, BBB)
+    t.true(status == 0 and "[y/N]" not in shown, shown)
 
 # ---- diff --------------------------------------------------------------------------------------------------------------
 store = c.copy_of(original)
