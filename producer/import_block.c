@@ -338,25 +338,15 @@ static int slot_write(struct stoup_import_builder *builder, const struct stoup_e
 	struct stoup_error *err)
 {
 	struct stoup_import_schema *schema = &builder->import->schemas[slot->schema_idx];
-	struct stoup_volume_block block = {
-		.raw_len = slot->raw_len,
-		.codec = slot->codec,
-		.transform = slot->transform,
-		.stored_len = (uint32_t)slot->stored_len,
-		.stored_hash = slot->stored_hash,
-		.raw_hash = slot->raw_hash,
-		.stored = slot->stored,
-	};
+	struct stoup_volume_block block;
 	uint64_t before;
 	int64_t idx;
 	int rc = stoup_stop_asked(err);
 
+	if (rc == 0)
+		rc = stoup_encode_block(slot, &block, err);
 	if (rc < 0)
 		return rc;
-	if (slot->rc < 0)
-		return stoup_error_set(err, slot->rc,
-			"encoding a block of %" PRIu32 " bytes failed: %s", slot->raw_len,
-			strerror(-slot->rc));
 	if (builder->file_open && slot->volume_idx != builder->import->volume_cnt)
 		rc = volume_finish(builder, err);
 	if (rc == 0 && !builder->file_open)

@@ -3,9 +3,11 @@
 #include "producer/import_encode.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include "codec/volume.h"
 
 enum {
@@ -190,4 +192,23 @@ struct stoup_encode_slot *stoup_encode_retire(struct stoup_encode *encode)
 	pthread_mutex_unlock(&encode->mutex);
 	encode->oldest_seq++;
 	return slot;
+}
+
+int stoup_encode_block(const struct stoup_encode_slot *slot, struct stoup_volume_block *ret,
+	struct stoup_error *err)
+{
+	if (slot->rc < 0)
+		return stoup_error_set(err, slot->rc,
+			"encoding a block of %" PRIu32 " bytes failed: %s", slot->raw_len,
+			strerror(-slot->rc));
+	*ret = (struct stoup_volume_block){
+		.raw_len = slot->raw_len,
+		.codec = slot->codec,
+		.transform = slot->transform,
+		.stored_len = (uint32_t)slot->stored_len,
+		.stored_hash = slot->stored_hash,
+		.raw_hash = slot->raw_hash,
+		.stored = slot->stored,
+	};
+	return 0;
 }

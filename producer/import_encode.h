@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "codec/block.h"
+#include "producer/volume_file.h"
 
 struct stoup_encode_segment {
 	uint32_t series_idx; /* the import's */
@@ -65,5 +66,10 @@ void stoup_encode_submit(struct stoup_encode *encode);
 /* Wait for the oldest submitted block and return its slot, which stays valid until the next call of
  * stoup_encode_next; NULL when none is outstanding. */
 struct stoup_encode_slot *stoup_encode_retire(struct stoup_encode *encode);
+
+/* The block of a retired slot, as a volume takes it (schema_idx is the caller's to set): 0, or what a worker could
+ * not do, with text. */
+int stoup_encode_block(const struct stoup_encode_slot *slot, struct stoup_volume_block *ret,
+	struct stoup_error *err);
 
 #endif

@@ -385,11 +385,6 @@ struct stoup_sink stoup_lane_sink(struct stoup_lane *lane)
 		.note = lane_note};
 }
 
-void stoup_lane_flush(struct stoup_lane *lane)
-{
-	hand_over(lane);
-}
-
 void stoup_lane_end(struct stoup_lane *lane, int rc, const struct stoup_error *err)
 {
 	hand_over(lane);

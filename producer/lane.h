@@ -35,9 +35,6 @@ struct stoup_sink stoup_lane_sink(struct stoup_lane *lane);
 /* Nothing more comes: `rc` is 0 or the error that ended it, with its text. Once, as the last call. */
 void stoup_lane_end(struct stoup_lane *lane, int rc, const struct stoup_error *err);
 
-/* Hand over what was put so far, though the batch is not full. */
-void stoup_lane_flush(struct stoup_lane *lane);
-
 /* ---- who replays ------------------------------------------------------------------------------- */
 
 /* Put everything into `sink`, waiting for what is still to come. 0; what the lane ended with, or what the

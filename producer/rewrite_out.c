@@ -207,24 +207,14 @@ static int slot_write(struct stoup_rewrite *rewrite, const struct stoup_encode_s
 {
 	struct stoup_rewrite_out *out = &rewrite->out;
 	struct stoup_rewrite_schema *schema = &rewrite->schemas[slot->schema_idx];
-	struct stoup_volume_block block = {
-		.raw_len = slot->raw_len,
-		.codec = slot->codec,
-		.transform = slot->transform,
-		.stored_len = (uint32_t)slot->stored_len,
-		.stored_hash = slot->stored_hash,
-		.raw_hash = slot->raw_hash,
-		.stored = slot->stored,
-	};
+	struct stoup_volume_block block;
 	int64_t idx;
 	int rc = stoup_stop_asked(err);
 
+	if (rc == 0)
+		rc = stoup_encode_block(slot, &block, err);
 	if (rc < 0)
 		return rc;
-	if (slot->rc < 0)
-		return stoup_error_set(err, slot->rc,
-			"encoding a block of %" PRIu32 " bytes failed: %s", slot->raw_len,
-			strerror(-slot->rc));
 	if (out->file_cnt == 0 || (out->volume_raw_len > 0 && out->volume_raw_len + slot->raw_len >
 								      rewrite->options.volume_len))
 		rc = volume_open(rewrite, err);

@@ -2,7 +2,7 @@
 /* test_dbn_forms.c - DBN as people have it: fragments, files one after the other, filters, and each dirty
  * form with the text that the user reads. */
 #include "producer/ingest_dbn.h"
-#include "tests/unit/dbn_build.h"
+#include "tests/unit/dbn_file.h"
 #include "tests/unit/dbn_sink.h"
 #include <check.h>
 #include <errno.h>
@@ -12,43 +12,6 @@
 
 #define DAY1   1609160400000000000u /* 2020-12-28 13:00 UTC */
 #define DAY_NS 86400000000000u
-
-/* ---- files ----------------------------------------------------------------------------------- */
-
-static char dir_path[64];
-static char file_path[96];
-
-static void setup(void)
-{
-	snprintf(dir_path, sizeof(dir_path), "/tmp/stoup-dbn-forms-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir_path));
-	snprintf(file_path, sizeof(file_path), "%s/file.dbn", dir_path);
-	memset(&sink, 0, sizeof(sink));
-}
-
-static void teardown(void)
-{
-	sink_reset();
-	unlink(file_path);
-	rmdir(dir_path);
-}
-
-static void write_file(const void *bytes, size_t len)
-{
-	FILE *file = fopen(file_path, "wb");
-	ck_assert_ptr_nonnull(file);
-	ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
-	fclose(file);
-}
-
-static int ingest(
-	struct dbn_bytes *dbn, const struct stoup_dbn_options *options, struct stoup_error *err)
-{
-	write_file(dbn->bytes, dbn->len);
-	int rc = ingest_path(file_path, options, err);
-	dbn_free(dbn);
-	return rc;
-}
 
 /* The whole text, in which FILE stands for the path. */
 static void assert_text(const char *got, const char *want)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_ingest_dbn.c - DBN files made by hand: where their records go, and what is refused. */
 #include "producer/ingest_dbn.h"
-#include "tests/unit/dbn_build.h"
+#include "tests/unit/dbn_file.h"
 #include "tests/unit/dbn_sink.h"
 #include <check.h>
 #include <errno.h>
@@ -12,44 +12,6 @@
 
 #define DAY1   1609160400000000000u /* 2020-12-28 13:00 UTC */
 #define DAY_NS 86400000000000u
-
-/* ---- files ----------------------------------------------------------------------------------- */
-
-static char dir_path[64];
-static char file_path[96];
-
-static void setup(void)
-{
-	snprintf(dir_path, sizeof(dir_path), "/tmp/stoup-ingest-dbn-XXXXXX");
-	ck_assert_ptr_nonnull(mkdtemp(dir_path));
-	snprintf(file_path, sizeof(file_path), "%s/file.dbn", dir_path);
-	memset(&sink, 0, sizeof(sink));
-}
-
-static void teardown(void)
-{
-	sink_reset();
-	unlink(file_path);
-	rmdir(dir_path);
-}
-
-static void write_file(const void *bytes, size_t len)
-{
-	FILE *file = fopen(file_path, "wb");
-	ck_assert_ptr_nonnull(file);
-	ck_assert_uint_eq(fwrite(bytes, 1, len, file), len);
-	fclose(file);
-}
-
-/* Write the file, import it, free the bytes. */
-static int ingest(
-	struct dbn_bytes *dbn, const struct stoup_dbn_options *options, struct stoup_error *err)
-{
-	write_file(dbn->bytes, dbn->len);
-	int rc = ingest_path(file_path, options, err);
-	dbn_free(dbn);
-	return rc;
-}
 
 static void assert_refused(
 	struct dbn_bytes *dbn, const struct stoup_dbn_options *options, int code, const char *text)
