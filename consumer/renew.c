@@ -14,7 +14,9 @@
  * for one pool only.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include "consumer/client.h"
 #include "shm/hook.h"
@@ -153,6 +155,16 @@ static int newer(struct stoup_session *ses, uint64_t deadline_ns, struct stoup_e
 	return 1;
 }
 
+/* With `question`: does the path that we attached by lead to another store than the one that is served? */
+static int left_behind(const struct stoup *st)
+{
+	char pool[STOUP_POOL_NAME_CAP], real[PATH_MAX];
+
+	return st->automatic && !(st->opt.flags & STOUP_NO_RECONNECT) &&
+	       stoup_auto_name(st->target, pool, sizeof(pool), real, NULL) == 0 &&
+	       strcmp(pool, st->current->pool) != 0;
+}
+
 int stoup_refresh(struct stoup *st, struct stoup_error *err)
 {
 	int rc;
@@ -162,7 +174,8 @@ int stoup_refresh(struct stoup *st, struct stoup_error *err)
 	if (err)
 		err->code = 0; /* stoup_renew_locked asks whether there is a text already */
 	pthread_mutex_lock(&st->question);
-	rc = newer(st->current, stoup_client_now() + st->opt.timeout_ns, err);
+	rc = left_behind(st) ? -EPIPE
+	                     : newer(st->current, stoup_client_now() + st->opt.timeout_ns, err);
 	if (rc == -EPIPE) {
 		rc = stoup_renew_locked(
 			st, st->current, stoup_client_now() + st->opt.reconnect_ns, err);

@@ -286,17 +286,13 @@ static int monitor_answer(struct stoup_daemon *d, int fd, struct stoup_error *er
  * directory may have its path, or its inode, and who comes by either means that one. */
 static int store_left(const struct stoup_daemon *d)
 {
-	char pool[STOUP_POOL_NAME_CAP];
 	struct stat st;
 
-	if (!d->opt.automatic || d->opt.store_cnt != 1 ||
-		strncmp(d->opt.pool, STOUP_AUTO_POOL_PREFIX, strlen(STOUP_AUTO_POOL_PREFIX)) != 0)
+	if (!stoup_has_home(d))
 		return 0;
 	if (stat(d->opt.store_path[0], &st) < 0)
 		return errno == ENOENT || errno == ENOTDIR;
-	snprintf(pool, sizeof(pool), STOUP_AUTO_POOL_FMT, (unsigned long long)st.st_dev,
-		(unsigned long long)st.st_ino);
-	return strcmp(pool, d->opt.pool) != 0;
+	return !stoup_home_is(d, st.st_dev, st.st_ino);
 }
 
 static void hello(struct stoup_daemon *d, uint32_t slot)

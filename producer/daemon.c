@@ -522,6 +522,9 @@ static void stop(struct stoup_daemon *d)
 		close(d->epoll_fd);
 	if (d->signal_fd >= 0)
 		close(d->signal_fd);
+	/* While the name is ours no other directory may have its number. */
+	if (d->home_fd >= 0)
+		close(d->home_fd);
 	/* The lock file stays: unlinking it would let two daemons lock two files of one name. */
 	if (d->lock_fd >= 0)
 		close(d->lock_fd);
@@ -565,7 +568,8 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 		return stoup_error_set(err, -ENOMEM, "out of memory");
 	d->opt = *opt;
 	d->uid = geteuid();
-	d->lock_fd = d->spare_fd = d->listen_fd = d->epoll_fd = d->signal_fd = d->watch_fd = -1;
+	d->lock_fd = d->home_fd = d->spare_fd = d->listen_fd = d->epoll_fd = d->signal_fd =
+		d->watch_fd = -1;
 	d->control_region.fd = d->control_region.ro_fd = -1;
 	d->data_region.fd = d->data_region.ro_fd = -1;
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)

@@ -198,6 +198,7 @@ struct stoup_pending { /* accepted, no hello yet */
 struct stoup_daemon {
 	struct stoup_daemon_options opt;
 	int lock_fd, listen_fd, epoll_fd, signal_fd;
+	int home_fd; /* automatic: the directory that the pool's name stands for, for life; else -1 */
 	int spare_fd; /* given up to accept, and to refuse, who comes when there is no other */
 	char sock_path[128], lock_path[128], control_name[96];
 	uint64_t sock_dev, sock_ino; /* the socket's name as we made it */
@@ -325,6 +326,10 @@ void stoup_name_tick(struct stoup_daemon *d);
 /* ---- volume.c --------------------------------------------------------------------------------- */
 
 int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err); /* stores and sizes */
+int stoup_has_home(
+	const struct stoup_daemon *d); /* is the pool's name the number of its store's directory? */
+int stoup_home_is(
+	const struct stoup_daemon *d, uint64_t dev, uint64_t ino); /* of this directory? */
 int stoup_volumes_make(
 	struct stoup_daemon *d, struct stoup_error *err); /* catalogs, reader files */
 void stoup_volumes_fini(struct stoup_daemon *d);
@@ -339,7 +344,7 @@ void stoup_volume_show(struct stoup_daemon *d, uint32_t idx); /* to monitors: SE
 /* Blocks of the volumes born with snapshot `seq` that this pool can not serve: log them. */
 void stoup_volumes_say_large(struct stoup_daemon *d, uint64_t seq);
 /* Where a store's path leads now. 0 or negative errno. */
-int stoup_store_mark(const char *path, struct stoup_store_mark *ret);
+int stoup_store_mark(const struct stoup_daemon *d, uint32_t idx, struct stoup_store_mark *ret);
 
 /* ---- rescan.c --------------------------------------------------------------------------------- */
 

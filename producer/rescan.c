@@ -230,8 +230,8 @@ static void stores_read(struct stoup_daemon *d, struct reading *r)
 		struct stoup_error err = {0};
 
 		/* Before it is read: what comes later makes another mark. */
-		(void)stoup_store_mark(d->opt.store_path[i], &r->marks[i]);
-		if (stoup_store_rescan(d->stores[i], &r->stores[i], &err) == 0)
+		(void)stoup_store_mark(d, i, &r->marks[i]);
+		if (stoup_store_rescan(d->stores[i], d->home_fd, &r->stores[i], &err) == 0)
 			continue;
 		r->failed_cnt++;
 		stoup_log_error(

@@ -413,8 +413,8 @@ static char *path_copy(const char *path)
 	return strndup(path, len);
 }
 
-static int snapshot_open(const char *path, const struct stoup_store *old, struct stoup_store **ret,
-	struct stoup_error *err)
+static int snapshot_open(const char *path, int dir_fd, const struct stoup_store *old,
+	struct stoup_store **ret, struct stoup_error *err)
 {
 	struct stoup_store *store = calloc(1, sizeof(*store));
 	int rc, round;
@@ -422,7 +422,8 @@ static int snapshot_open(const char *path, const struct stoup_store *old, struct
 	if (!store)
 		return open_error(path, -ENOMEM, err);
 	store->path = path_copy(path);
-	store->dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	store->dir_fd = dir_fd < 0 ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+	                           : openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (!store->path || store->dir_fd < 0) {
 		rc = store->path ? -errno : -ENOMEM;
 		goto out_close;
@@ -441,13 +442,13 @@ out_close:
 
 int stoup_store_open(const char *path, struct stoup_store **ret, struct stoup_error *err)
 {
-	return snapshot_open(path, NULL, ret, err);
+	return snapshot_open(path, -1, NULL, ret, err);
 }
 
-int stoup_store_rescan(
-	const struct stoup_store *old, struct stoup_store **ret, struct stoup_error *err)
+int stoup_store_rescan(const struct stoup_store *old, int dir_fd, struct stoup_store **ret,
+	struct stoup_error *err)
 {
-	return snapshot_open(old->path, old, ret, err);
+	return snapshot_open(old->path, dir_fd, old, ret, err);
 }
 
 int stoup_store_holds_nothing(const struct stoup_store *store, struct stoup_error *err)

@@ -101,11 +101,11 @@ int stoup_store_open(const char *path, struct stoup_store **ret, struct stoup_er
  * is a store at all, else 0. For commands to whom "nothing found" would look like "all is well". */
 int stoup_store_holds_nothing(const struct stoup_store *store, struct stoup_error *err);
 
-/* Open the same directory again as a new snapshot; volumes that `old` holds (same device, inode,
+/* Open the same directory again as a new snapshot, by its path, or, where `dir_fd` is not -1, by that; volumes that `old` holds (same device, inode,
  * length and modification time) are shared, not parsed again, and their structs stay where they
  * are. `old` stays valid and is closed on its own. Returns as stoup_store_open. */
-int stoup_store_rescan(
-	const struct stoup_store *old, struct stoup_store **ret, struct stoup_error *err);
+int stoup_store_rescan(const struct stoup_store *old, int dir_fd, struct stoup_store **ret,
+	struct stoup_error *err);
 
 /* End a snapshot; NULL is allowed. Volumes acquired beyond that stay. */
 void stoup_store_close(struct stoup_store *store);

@@ -11,6 +11,7 @@
 #include "producer/daemon.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,13 +38,13 @@ static void note_block_len(struct stoup_daemon *d, uint32_t raw_len)
 		d->block_len_min = raw_len;
 }
 
-int stoup_store_mark(const char *path, struct stoup_store_mark *ret)
+int stoup_store_mark(const struct stoup_daemon *d, uint32_t idx, struct stoup_store_mark *ret)
 {
 	struct timespec now;
 	struct stat st;
 	int64_t age_ns, grain_ns;
 
-	if (stat(path, &st) < 0)
+	if ((d->home_fd >= 0 ? fstat(d->home_fd, &st) : stat(d->opt.store_path[idx], &st)) < 0)
 		return -errno;
 	clock_gettime(CLOCK_REALTIME, &now);
 	*ret = (struct stoup_store_mark){.dev = st.st_dev, .ino = st.st_ino, .ctime = st.st_ctim};
@@ -57,18 +58,57 @@ int stoup_store_mark(const char *path, struct stoup_store_mark *ret)
 	return 0;
 }
 
+int stoup_has_home(const struct stoup_daemon *d)
+{
+	return d->opt.automatic && d->opt.store_cnt == 1 &&
+	       strncmp(d->opt.pool, STOUP_AUTO_POOL_PREFIX, strlen(STOUP_AUTO_POOL_PREFIX)) == 0;
+}
+
+int stoup_home_is(const struct stoup_daemon *d, uint64_t dev, uint64_t ino)
+{
+	char pool[STOUP_POOL_NAME_CAP];
+
+	snprintf(pool, sizeof(pool), STOUP_AUTO_POOL_FMT, (unsigned long long)dev,
+		(unsigned long long)ino);
+	return strcmp(pool, d->opt.pool) == 0;
+}
+
+/* The name of an automatic pool is the number of a directory: kept open, so that no other one gets that number
+ * while the name is ours, and read on wherever the path leads later. */
+static int home_keep(struct stoup_daemon *d, struct stoup_error *err)
+{
+	struct stat st;
+
+	if (!stoup_has_home(d))
+		return 0;
+	if (fstat(d->stores[0]->dir_fd, &st) < 0)
+		return stoup_error_set(
+			err, -errno, "%.150s: %s", d->opt.store_path[0], strerror(errno));
+	if (!stoup_home_is(d, st.st_dev, st.st_ino))
+		return stoup_error_set(err, -ESTALE,
+			"%.150s was replaced in this moment; mend: attach again",
+			d->opt.store_path[0]);
+	d->home_fd = fcntl(d->stores[0]->dir_fd, F_DUPFD_CLOEXEC, 0);
+	return d->home_fd < 0 ? stoup_error_set(err, -errno, "%.150s: %s", d->opt.store_path[0],
+					strerror(errno))
+	                      : 0;
+}
+
 int stoup_volumes_open(struct stoup_daemon *d, struct stoup_error *err)
 {
-	for (uint32_t i = 0; i < d->opt.store_cnt; i++) {
-		int rc;
+	int rc;
 
-		(void)stoup_store_mark(d->opt.store_path[i], &d->store_marks[i]);
+	for (uint32_t i = 0; i < d->opt.store_cnt; i++) {
+		(void)stoup_store_mark(d, i, &d->store_marks[i]);
 		rc = stoup_store_open(d->opt.store_path[i], &d->stores[i], err);
 
 		if (rc < 0)
 			return rc;
 		d->volume_cnt += d->stores[i]->volume_cnt;
 	}
+	rc = home_keep(d, err);
+	if (rc < 0)
+		return rc;
 	if (d->volume_cnt > STOUP_VOLUME_CAP)
 		return stoup_error_set(err, -E2BIG,
 			"%u volumes are more than a pool serves (%u); mend: stoup compact, or "

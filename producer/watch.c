@@ -194,7 +194,7 @@ int stoup_stores_changed(const struct stoup_daemon *d, const struct stoup_store_
 		struct stoup_store_mark now;
 
 		/* A store that is gone: what was served is served on, until one is there again. */
-		if (stoup_store_mark(d->opt.store_path[i], &now) == 0 &&
+		if (stoup_store_mark(d, i, &now) == 0 &&
 			(then->ctime.tv_sec == 0 || now.dev != then->dev || now.ino != then->ino ||
 				now.ctime.tv_sec != then->ctime.tv_sec ||
 				now.ctime.tv_nsec != then->ctime.tv_nsec))

@@ -499,7 +499,7 @@ START_TEST(a_rescan_shares_what_it_knows_and_the_old_snapshot_stays)
 	volume_make(&spec);
 	old = store_open();
 	volume_make(&(struct spec){.seq = 2, .batch_cnt = 1, .mark = 'b'});
-	ck_assert_int_eq(stoup_store_rescan(old, &now, NULL), 0);
+	ck_assert_int_eq(stoup_store_rescan(old, -1, &now, NULL), 0);
 	ck_assert_uint_eq(old->volume_cnt, 1);
 	ck_assert_uint_eq(now->volume_cnt, 2);
 	ck_assert_ptr_eq(old->volumes[0], now->volumes[0]);
