@@ -206,19 +206,20 @@ int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 	return rc;
 }
 
-/* By name: the private directory first, then the machine's. What the first one says counts, unless
- * it only says that nothing is there. */
+/* By name: the private directory first, then the machine's, then those of the user's other sessions. What the first
+ * one says counts, unless it only says that nothing is there. */
 static int attach_name(
 	struct stoup *st, uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
 {
 	struct stoup_error here = {0};
 	int rc, first = 0;
 
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < STOUP_RUNTIME_DIR_CNT; i++) {
 		rc = stoup_session_connect(st, st->target, i, deadline_ns, ret, &here);
 		if (rc == 0)
 			return 0;
-		if (first == 0 || first == -ENOENT) {
+		/* What lies in the others may be anybody's: it counts where it is a daemon of ours. */
+		if (i < 2 && (first == 0 || first == -ENOENT)) {
 			first = rc;
 			stoup_error_set(err, rc, "%s", here.text);
 		}

@@ -124,6 +124,20 @@ static int passes(int rc, int ending, uint64_t begin_ns)
 	       stoup_client_now() < begin_ns + ENDING_NS;
 }
 
+/* A daemon of the store that this session's directory shows, or one that another session of the user started in its
+ * own: a job of cron has no XDG_RUNTIME_DIR, a login has. */
+static int connect_own(struct stoup *st, const char *pool, uint64_t deadline_ns,
+	struct stoup_session **ret, struct stoup_error *err)
+{
+	static const uint32_t others[] = {2, 3};
+	int rc = stoup_session_connect(st, pool, 0, deadline_ns, ret, err);
+
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]) && nobody(rc); i++)
+		if (stoup_session_connect(st, pool, others[i], deadline_ns, ret, NULL) == 0)
+			return 0;
+	return rc;
+}
+
 /* Connect; else, with the start lock, start the daemon and connect; until the deadline. */
 static int join(struct stoup *st, const struct stoup_spawn *how, int lock_fd, const char *lock_path,
 	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
@@ -134,7 +148,7 @@ static int join(struct stoup *st, const struct stoup_spawn *how, int lock_fd, co
 	long nap_ns = NAP_FIRST_NS;
 
 	for (;;) {
-		rc = stoup_session_connect(st, how->pool, 0, deadline_ns, ret, err);
+		rc = connect_own(st, how->pool, deadline_ns, ret, err);
 		if (!nobody(rc))
 			return rc;
 		if (stoup_client_now() >= deadline_ns)
@@ -187,7 +201,7 @@ int stoup_auto_attach(
 		.log_path = log_path,
 		.pool_len = st->opt.pool_len,
 	};
-	rc = stoup_session_connect(st, pool, 0, deadline_ns, ret, &found);
+	rc = connect_own(st, pool, deadline_ns, ret, &found);
 	if (!nobody(rc))
 		return rc < 0 ? stoup_error_set(err, rc, "%s", found.text) : 0;
 	lock_fd = lock_open(lock_path, err);

@@ -129,11 +129,13 @@ int stoup_runtime_dir(uint32_t idx, char *dst, size_t cap)
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
 	int len;
 
-	if (idx > 1)
+	if (idx >= STOUP_RUNTIME_DIR_CNT)
 		return -ENOENT;
 	if (idx == 1)
 		len = snprintf(dst, cap, "/run/stoup");
-	else if (xdg && xdg[0] == '/')
+	else if (idx == 2)
+		len = snprintf(dst, cap, "/run/user/%u/stoup", (unsigned int)geteuid());
+	else if (idx == 0 && xdg && xdg[0] == '/')
 		len = snprintf(dst, cap, "%s/stoup", xdg);
 	else
 		len = snprintf(dst, cap, "/tmp/stoup-%u", (unsigned int)geteuid());

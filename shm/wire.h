@@ -132,8 +132,10 @@ int64_t stoup_wire_recv_plain(int sock_fd, void *msg, size_t cap);
 #define STOUP_AUTO_POOL_FMT    "auto-%llx-%llx"
 #define STOUP_AUTO_POOL_PREFIX "auto-"
 
-/* Directories where sockets and locks of the user live, most private first: "$XDG_RUNTIME_DIR/stoup"
- * (or /tmp/stoup-UID where that is unset), "/run/stoup". idx 0 or 1; -ENOENT past the end. */
+/* Directories where sockets and locks of the user live: 0 the session's own, "$XDG_RUNTIME_DIR/stoup" (or
+ * /tmp/stoup-UID where that is unset); 1 the machine's, "/run/stoup"; 2 and 3 those where another session of the user
+ * makes its own: a login "/run/user/UID/stoup", a cron job "/tmp/stoup-UID". -ENOENT past the end. */
+#define STOUP_RUNTIME_DIR_CNT 4u
 int stoup_runtime_dir(uint32_t idx, char *dst, size_t cap);
 
 /* A pool's name: 1 to 48 of [A-Za-z0-9_.-], not beginning with '.' or '-'. 0 or -EINVAL with text. */

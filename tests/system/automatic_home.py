@@ -62,3 +62,14 @@ t.equal([path for path in made if os.stat(path).st_ino == seen.st_ino], [], "its
 (found,) = t.Worker(store + "/", name).finish()
 second["AAA"].check(found, "the store in its place")
 keeper.finish()
+
+# 4. A session's own directory is another one for a job of cron than for a login: both share one daemon.
+other_path, other = t.make_store(4_000, directory=t.temp_dir())
+without = {key: value for key, value in os.environ.items() if key != "XDG_RUNTIME_DIR"}
+keeper = t.Worker(other_path + "/", name, "--wait", env=without)
+keeper.wait_scanned()
+pid = stat(other_path + "/")["pid"]
+(found,) = t.Worker(other_path + "/", name).finish()
+other["AAA"].check(found, "from another session")
+t.equal(stat(other_path + "/")["pid"], pid, "the same daemon")
+keeper.finish()

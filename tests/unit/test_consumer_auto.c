@@ -258,6 +258,31 @@ START_TEST(two_paths_of_one_store_share_a_daemon)
 }
 END_TEST
 
+START_TEST(a_refresh_goes_over_to_the_store_that_took_the_path)
+{
+	char line[512], away[128], pool[64];
+	struct stat seen;
+	struct stoup *st;
+
+	begin();
+	snprintf(away, sizeof(away), "%s/away", run_dir);
+	st = attach(store);
+	ck_assert_int_eq(stoup_refresh(st, NULL), 0);
+	ck_assert_int_eq(rename(store, away), 0);
+	ck_assert_int_eq(stoup_refresh(st, NULL), 0); /* gone: what is served is served on */
+	ck_assert_int_eq(mkdir(store, 0755), 0);
+	ck_assert_int_eq(stoup_refresh(st, NULL), 1);
+	ck_assert_int_eq(stoup_refresh(st, NULL), 0);
+	ck_assert_uint_eq(start_cnt(line, sizeof(line)), 2);
+	ck_assert_int_eq(stat(store, &seen), 0);
+	snprintf(pool, sizeof(pool), "--pool auto-%llx-%llx ", (unsigned long long)seen.st_dev,
+		(unsigned long long)seen.st_ino);
+	ck_assert_msg(strstr(line, pool) != NULL, "%s", line);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	end();
+}
+END_TEST
+
 START_TEST(processes_that_come_at_once_start_one_daemon)
 {
 	char line[512];
@@ -496,6 +521,7 @@ int main(int argc, char **argv)
 	tcase = tcase_create("auto");
 	tcase_add_test(tcase, the_first_attach_starts_the_daemon_and_the_host_notices_nothing);
 	tcase_add_test(tcase, two_paths_of_one_store_share_a_daemon);
+	tcase_add_test(tcase, a_refresh_goes_over_to_the_store_that_took_the_path);
 	tcase_add_test(tcase, processes_that_come_at_once_start_one_daemon);
 	tcase_add_test(tcase, a_daemon_that_ended_is_started_anew_over_its_socket);
 	tcase_add_test(tcase, a_daemon_that_cannot_start_tells_why);
