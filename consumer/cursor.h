@@ -82,6 +82,8 @@ struct stoup_cursor {
 	uint64_t look_ns;             /* last look at the clock */
 	uint32_t look_in, look_every; /* calls until the next one; calls between two */
 	struct stoup_error error;
+	int lookup_failed;           /* the error is a lookup's, not the scan's */
+	struct stoup_lookup *lookup; /* of stoup_asof; NULL: never called */
 };
 
 /* ---- cursor.c -------------------------------------------------------------------------------- */
@@ -119,6 +121,12 @@ void stoup_segment_cut(const struct stoup_cursor *cur, const struct stoup_part *
 
 /* Remember where the span that is out ends, and give its block back. */
 void stoup_cursor_let_go(struct stoup_cursor *cur);
+
+/* Look for the daemon as each call does: 0, or -EPIPE. */
+int stoup_cursor_pulse(struct stoup_cursor *cur);
+
+/* Bring the counters into the page. */
+void stoup_cursor_flush(struct stoup_cursor *cur);
 
 /* A record as its schema's length, or a message as head and hash of its bytes, which may be millions: what tells
  * it from any other, in stoup_record_copy_len bytes at `dst`. */

@@ -276,26 +276,25 @@ static int run_next(struct stoup_cursor *cur, struct run *run)
 
 /* Nobody has decoded these blocks, so nobody has looked at their messages yet. Between the table of one
  * segment and the next one lie messages, so that a run is one segment. */
-static int run_messages_check(struct stoup_cursor *cur, const struct run *run)
+int stoup_direct_check(struct stoup_cursor *cur, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg)
 {
-	const struct stoup_catalog_segment *seg = run->low;
-	const struct stoup_catalog_block *block = segment_block(run->part, seg);
+	const struct stoup_catalog_block *block = segment_block(part, seg);
 	const struct stoup_message_run bytes = {
-		.base = run->part->bytes + block->stored_off,
+		.base = part->bytes + block->stored_off,
 		.len = block->raw_len,
 		.cnt = seg->record_cnt,
 		.first_key = seg->first_key,
 		.last_key = seg->last_key,
-		.keeps_order = (run->part->series->flags & STOUP_CATALOG_KEEP_ORDER) != 0,
+		.keeps_order = (part->series->flags & STOUP_CATALOG_KEEP_ORDER) != 0,
 	};
 	struct stoup_error why;
 
 	if (stoup_message_table_check(&bytes, seg->raw_off, &why) == 0)
 		return 0;
 	return stoup_error_set(&cur->error, -EBADMSG,
-		"%.40s: block %u at offset %llu: %s; mend: stoup verify",
-		volume_name(run->part->vol), seg->block_idx, (unsigned long long)block->stored_off,
-		why.text);
+		"%.40s: block %u at offset %llu: %s; mend: stoup verify", volume_name(part->vol),
+		seg->block_idx, (unsigned long long)block->stored_off, why.text);
 }
 
 /* Cut a run to the range: 1, 0 nothing of it is in the range. */
@@ -348,6 +347,14 @@ static int served(struct stoup *st)
 	return rc == 0;
 }
 
+void stoup_direct_count(struct stoup *st, uint64_t span_cnt, uint64_t record_cnt)
+{
+	atomic_fetch_add_explicit(&st->direct_cnt, span_cnt, memory_order_relaxed);
+	atomic_fetch_add_explicit(&st->direct_record_cnt, record_cnt, memory_order_relaxed);
+	if (!served(st))
+		atomic_fetch_add_explicit(&st->direct_alone_cnt, span_cnt, memory_order_relaxed);
+}
+
 int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	struct stoup *st = cur->st;
@@ -355,17 +362,13 @@ int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 	struct run run;
 
 	for (; run_next(cur, &run); before = cur->at) {
-		if (cur->schema->stride == 0 && run_messages_check(cur, &run) < 0) {
+		if (cur->schema->stride == 0 && stoup_direct_check(cur, run.part, run.low) < 0) {
 			cur->at = before; /* where stoup_cursor_skip goes on */
 			return cur->error.code;
 		}
 		if (!run_cut(cur, &run, ret))
 			continue;
-		atomic_fetch_add_explicit(&st->direct_cnt, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(
-			&st->direct_record_cnt, ret->record_cnt, memory_order_relaxed);
-		if (!served(st))
-			atomic_fetch_add_explicit(&st->direct_alone_cnt, 1, memory_order_relaxed);
+		stoup_direct_count(st, 1, ret->record_cnt);
 		return 1;
 	}
 	return 0;

@@ -42,6 +42,13 @@ int stoup_direct_open(struct stoup_cursor *cur, uint64_t deadline_ns, struct sto
 /* stoup_next of such a cursor: 1 or 0. Asks nobody and waits for nobody but the disk. */
 int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret);
 
+/* Check the messages of one segment, as before they are handed out: 0, or -EBADMSG with text. */
+int stoup_direct_check(struct stoup_cursor *cur, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg);
+
+/* Count spans and records that were handed out. */
+void stoup_direct_count(struct stoup *st, uint64_t span_cnt, uint64_t record_cnt);
+
 /* Unmap all: with the handle. */
 void stoup_direct_fini(struct stoup *st);
 

@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "consumer/asof.h"
 #include "consumer/cursor.h"
 
 /* A series may have parts of both kinds. */
@@ -229,8 +230,11 @@ int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
 	struct stoup_session *ses;
 	struct stoup_part *parts;
 	uint32_t part_cnt;
-	int rc = stoup_renew(cur->st, cur->ses, deadline_ns, &cur->error);
+	int rc;
 
+	/* Before the wait: a machine may have no room for two pools. */
+	stoup_lookup_drop(cur);
+	rc = stoup_renew(cur->st, cur->ses, deadline_ns, &cur->error);
 	if (rc < 0)
 		return rc;
 	if (!cur->resuming && cur->anchor.valid) {

@@ -1,0 +1,728 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* asof.c - the last record that was known at a time: the calls, and which segment has it.
+ *
+ *      stoup_asof --time in [low, until]--> the record of before                 some compares
+ *          |------some records on---------> step from key to key                 no call
+ *          |------in the leased segment---> stoup_keys_search
+ *          +------elsewhere---------------> border, lease, stoup_keys_search     may wait
+ *
+ * What a call looks at before it answers out of what it has: is this the process that attached, do the words
+ * of the daemon say that it runs, and is a look at the clock due. So the daemon's end is noticed as it is in
+ * a scan, by loads alone.
+ *
+ * Bars count from when they were known: their key is the time of their opening, so that interval_ns is taken from the
+ * time that is looked up. "Strictly before" is "at or before", one nanosecond earlier.
+ *
+ * Read-ahead: only where answers come out of segments one after the other, either way; the window grows from
+ * two segments as in a scan. A look here and there loads what it needs.
+ */
+#include "consumer/asof.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "consumer/direct.h"
+
+#define STEP_CNT     8u /* records that a call steps on before it gallops */
+#define WINDOW_FIRST 2u
+#define FOUND_CNT    1024u /* lookups of direct mode between two counts */
+#define LIKELY(x)    __builtin_expect(!!(x), 1)
+
+/* ---- nothing known --------------------------------------------------------------------------- */
+
+static void forget(struct stoup_lookup *look)
+{
+	look->low = look->seg_low = INT64_MAX;
+	look->until = look->seg_until = INT64_MIN;
+	look->key_at = look->key_end = NULL;
+	look->border = STOUP_ASOF_NONE;
+}
+
+/* Direct mode: the counters are the handle's, and shared by all threads. */
+static void found_flush(struct stoup_cursor *cur)
+{
+	struct stoup_lookup *look = cur->lookup;
+
+	if (look->found_cnt > 0)
+		stoup_direct_count(cur->st, look->found_cnt, look->found_cnt);
+	look->found_cnt = 0;
+}
+
+static inline void found_count(struct stoup_cursor *cur, uint64_t cnt)
+{
+	struct stoup_lookup *look = cur->lookup;
+
+	if (!cur->direct)
+		cur->record_cnt += cnt;
+	else if ((look->found_cnt += cnt) >= FOUND_CNT)
+		found_flush(cur);
+}
+
+void stoup_lookup_drop(struct stoup_cursor *cur)
+{
+	struct stoup_lookup *look = cur->lookup;
+
+	if (!look)
+		return;
+	forget(look);
+	look->before = STOUP_ASOF_NONE;
+	found_flush(cur);
+	if (!look->ses)
+		return;
+	stoup_grip_release(look->ses, &look->hand, &look->grip);
+	stoup_hand_fini(look->ses, &look->hand);
+	stoup_session_leave(look->ses);
+	look->ses = NULL;
+}
+
+static void maxima_clear(struct stoup_lookup *look)
+{
+	for (uint32_t i = 0; i < STOUP_MAXIMA_CNT; i++)
+		look->maxima[i].cnt = 0;
+}
+
+void stoup_lookup_fini(struct stoup_cursor *cur)
+{
+	struct stoup_lookup *look = cur->lookup;
+
+	if (!look)
+		return;
+	/* In a child of a fork that inherited nothing there is nothing to give back. */
+	if (stoup_client_own(cur->st))
+		stoup_lookup_drop(cur);
+	for (uint32_t i = 0; i < STOUP_MAXIMA_CNT; i++)
+		free(look->maxima[i].keys);
+	free(look->border_keys);
+	free(look->borders);
+	free(look->checked);
+	free(look);
+	cur->lookup = NULL;
+}
+
+/* ---- borders --------------------------------------------------------------------------------- */
+
+static const struct stoup_catalog_segment *segment_of(
+	const struct stoup_cursor *cur, struct stoup_place place)
+{
+	const struct stoup_part *part = &cur->parts[place.part];
+
+	return part->vol->segments + part->series->segment_first + place.seg;
+}
+
+/* Has the segment records that the range's ordinals have? */
+static int is_met(const struct stoup_lookup *look, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg)
+{
+	uint64_t ordinal = part->ordinal + seg->ordinal;
+
+	return seg->record_cnt > 0 && ordinal < look->end &&
+	       ordinal + seg->record_cnt > look->begin;
+}
+
+/* Count the segments that the range meets, and write them down where there is room. */
+static uint64_t borders_walk(
+	const struct stoup_cursor *cur, int64_t *keys, struct stoup_place *places)
+{
+	const struct stoup_lookup *look = cur->lookup;
+	uint64_t cnt = 0;
+
+	for (uint32_t p = 0; p < cur->part_cnt; p++) {
+		const struct stoup_part *part = &cur->parts[p];
+		int64_t to_ns = look->last_ns == INT64_MAX ? 0 : look->last_ns + 1;
+		uint32_t end = stoup_part_end(part, to_ns);
+
+		for (uint32_t s = stoup_part_begin(part, look->from_ns); s < end; s++) {
+			struct stoup_place place = {.part = p, .seg = s};
+			const struct stoup_catalog_segment *seg = segment_of(cur, place);
+
+			if (!is_met(look, part, seg))
+				continue;
+			if (keys) {
+				keys[cnt] = seg->first_key;
+				places[cnt] = place;
+			}
+			cnt++;
+		}
+	}
+	return cnt;
+}
+
+/* What the cursor's range says, in keys and ordinals. */
+static void range_read(const struct stoup_cursor *cur, struct stoup_lookup *look)
+{
+	const struct stoup_schema *schema = cur->schema;
+
+	look->from_ns = cur->from_ns;
+	look->last_ns = cur->to_ns ? cur->to_ns - 1 : INT64_MAX;
+	look->begin = 0;
+	look->end = UINT64_MAX;
+	look->shift = 0;
+	if (schema->flags & STOUP_SCHEMA_BAR)
+		look->shift =
+			schema->interval_ns < INT64_MAX ? (int64_t)schema->interval_ns : INT64_MAX;
+}
+
+/* The borders of the cursor's snapshot. */
+static int borders_make(struct stoup_cursor *cur)
+{
+	struct stoup_lookup *look = cur->lookup;
+	struct stoup_place *places;
+	uint8_t *checked;
+	int64_t *keys;
+	uint64_t cnt;
+
+	forget(look);
+	look->before = STOUP_ASOF_NONE;
+	maxima_clear(look);
+	range_read(cur, look);
+	look->key_stride = cur->stride;
+	look->snap = NULL;
+	cnt = borders_walk(cur, NULL, NULL);
+	if (cnt >= STOUP_ASOF_NONE)
+		return stoup_error_set(
+			&cur->error, -EFBIG, "'%.100s' has too many segments", cur->name);
+	keys = realloc(look->border_keys, (size_t)(cnt + 1) * sizeof(*keys));
+	if (keys)
+		look->border_keys = keys;
+	places = realloc(look->borders, (size_t)(cnt + 1) * sizeof(*places));
+	if (places)
+		look->borders = places;
+	checked = realloc(look->checked, (size_t)cnt + 1);
+	if (checked)
+		look->checked = checked;
+	if (!keys || !places || !checked)
+		return stoup_error_set(&cur->error, -ENOMEM,
+			"no memory for the borders of %llu segments of '%.100s'",
+			(unsigned long long)cnt, cur->name);
+	memset(checked, 0, (size_t)cnt + 1);
+	look->border_cnt = (uint32_t)borders_walk(cur, keys, places);
+	look->snap = cur->snap;
+	look->snap_seq = cur->snap->seq;
+	look->session_no = cur->ses->no;
+	return 0;
+}
+
+/* The last segment that begins at or before key_ns; STOUP_ASOF_NONE where all begin later. */
+static uint32_t border_find(const struct stoup_lookup *look, int64_t key_ns)
+{
+	const int64_t *keys = look->border_keys;
+	uint32_t cnt = look->border_cnt, low = 0, at = look->border;
+
+	if (cnt == 0 || keys[0] > key_ns)
+		return STOUP_ASOF_NONE;
+	/* The next one, as a rule. */
+	if (at < cnt - 1 && keys[at + 1] <= key_ns && (at + 2 == cnt || keys[at + 2] > key_ns))
+		return at + 1;
+	for (uint32_t n = cnt; n > 1;) {
+		uint32_t half = n / 2;
+
+		low += half & -(uint32_t)(keys[low + half] <= key_ns);
+		n -= half;
+	}
+	return low;
+}
+
+/* ---- leasing --------------------------------------------------------------------------------- */
+
+static const struct stoup_snapshot_volume *border_volume(
+	const struct stoup_cursor *cur, uint32_t border)
+{
+	return cur->parts[cur->lookup->borders[border].part].vol;
+}
+
+static int is_absent(const struct stoup_snapshot_volume *vol, uint32_t block_idx)
+{
+	return atomic_load_explicit(&vol->residency[block_idx], memory_order_relaxed) == 0;
+}
+
+/* How many segments may be read ahead: as a scan's. */
+static uint32_t window_cap(const struct stoup_cursor *cur, uint64_t raw_len)
+{
+	uint64_t len = (raw_len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
+	uint64_t fit = len > 0 ? cur->ses->control->ahead_bytes_cap / len : 0;
+
+	return fit < cur->st->opt.ahead_cnt ? (uint32_t)fit : cur->st->opt.ahead_cnt;
+}
+
+/* Add the segment's block to the run: 1; 0 the run ends before it. */
+static int ahead_add(const struct stoup_cursor *cur, int64_t border, struct stoup_ahead *run)
+{
+	const struct stoup_snapshot_volume *vol = border_volume(cur, (uint32_t)border);
+	uint32_t block = segment_of(cur, cur->lookup->borders[border])->block_idx;
+	int64_t off = ((int64_t)block - run->block_idx) * run->step;
+
+	if (!is_absent(vol, block))
+		return run->cnt == 0;
+	if (run->cnt > 0 && (run->volume_idx != vol->catalog->volume_idx || off != run->cnt))
+		return 0;
+	if (run->cnt++ == 0) {
+		run->volume_idx = vol->catalog->volume_idx;
+		run->block_idx = block;
+	}
+	return run->cnt <= STOUP_AHEAD_CAP;
+}
+
+/* The run of blocks to be read ahead beyond `border`, in the direction of run->step. */
+static void ahead_collect(struct stoup_cursor *cur, uint32_t border, struct stoup_ahead *run)
+{
+	struct stoup_lookup *look = cur->lookup;
+	const struct stoup_catalog_segment *seg = segment_of(cur, look->borders[border]);
+	uint32_t cap = window_cap(cur, border_volume(cur, border)->blocks[seg->block_idx].raw_len);
+	int64_t lead = (look->asked - (int64_t)border) * run->step - 1;
+
+	look->window = look->window ? look->window * 2 : WINDOW_FIRST;
+	if (look->window > cap)
+		look->window = cap;
+	if (lead < 0) {
+		look->asked = (int64_t)border + run->step;
+		lead = 0;
+	}
+	if (lead * 2 >= look->window)
+		return;
+	for (; lead < look->window && run->cnt < STOUP_AHEAD_CAP; lead++) {
+		if (look->asked < 0 || look->asked >= look->border_cnt ||
+			!ahead_add(cur, look->asked, run))
+			return;
+		look->asked += run->step;
+	}
+}
+
+/* 1 or -1 where `border` is a neighbour of `from`, else 0. */
+static int32_t direction(uint32_t border, uint32_t from)
+{
+	if (from == STOUP_ASOF_NONE)
+		return 0;
+	return border == from + 1 ? 1 : border + 1 == from ? -1 : 0;
+}
+
+static int lease(struct stoup_cursor *cur, uint32_t border, int32_t step)
+{
+	struct stoup_lookup *look = cur->lookup;
+	const struct stoup_snapshot_volume *vol = border_volume(cur, border);
+	uint32_t block = segment_of(cur, look->borders[border])->block_idx;
+	struct stoup_ahead run = {.step = step ? step : 1};
+	int64_t asked = look->asked;
+	int rc;
+
+	stoup_grip_release(cur->ses, &look->hand, &look->grip);
+	if (step == 0) {
+		look->window = 0;
+		look->asked = border;
+	} else {
+		ahead_collect(cur, border, &run);
+	}
+	rc = stoup_grip_hit(cur->ses, &look->hand, vol, block, &look->grip, &cur->error);
+	if (rc == 0)
+		return stoup_grip_wait(
+			cur->ses, &look->hand, vol, block, &run, &look->grip, &cur->error);
+	cur->hit_cnt += rc > 0;
+	if (rc > 0 && run.cnt > 0 && !stoup_wait_ahead(cur->ses, &run))
+		look->asked = asked;
+	return rc;
+}
+
+/* ---- one segment ----------------------------------------------------------------------------- */
+
+/* Where the segment's records are: 0 with *ret; -EPROTO with text. */
+static int base_of(
+	struct stoup_cursor *cur, const struct stoup_catalog_segment *seg, const uint8_t **ret)
+{
+	const struct stoup_grip *grip = &cur->lookup->grip;
+	const uint8_t *base = grip->base + seg->raw_off;
+
+	if (seg->raw_off > grip->raw_len ||
+		(uint64_t)seg->record_cnt * cur->stride > grip->raw_len - seg->raw_off ||
+		((uintptr_t)base & (stoup_cursor_align(cur) - 1)) != 0)
+		return stoup_error_set(&cur->error, -EPROTO,
+			"pool '%s': a segment at byte %u of block %u does not lie within it, or "
+			"not aligned",
+			cur->ses->pool, seg->raw_off, seg->block_idx);
+	*ret = base;
+	return 0;
+}
+
+/* The segment's bytes, leased or mapped. */
+static int segment_open(
+	struct stoup_cursor *cur, uint32_t border, int32_t step, const uint8_t **ret)
+{
+	struct stoup_lookup *look = cur->lookup;
+	const struct stoup_part *part = &cur->parts[look->borders[border].part];
+	const struct stoup_catalog_segment *seg = segment_of(cur, look->borders[border]);
+	int rc;
+
+	if (cur->direct) {
+		if (cur->schema->stride == 0 && !look->checked[border]) {
+			rc = stoup_direct_check(cur, part, seg);
+			if (rc < 0)
+				return rc;
+			look->checked[border] = 1;
+		}
+		*ret = part->bytes + part->vol->blocks[seg->block_idx].stored_off + seg->raw_off;
+		return 0;
+	}
+	rc = lease(cur, border, step);
+	if (rc < 0)
+		return rc;
+	return base_of(cur, seg, ret);
+}
+
+/* What a span of this segment has. */
+static void span_make(struct stoup_cursor *cur, const struct stoup_catalog_segment *seg,
+	const uint8_t *base, uint64_t ordinal)
+{
+	struct stoup_lookup *look = cur->lookup;
+
+	look->span = (struct stoup_span){
+		.base = base,
+		.record_cnt = 1,
+		.stride = cur->stride,
+		.ordinal = ordinal,
+		.first_key = seg->first_key,
+		.last_key = seg->last_key,
+		.schema = cur->schema,
+		.client = cur->st,
+		.cell_use = cur->direct ? 0 : look->grip.use,
+		.cell_idx = cur->direct ? STOUP_CELL_NONE : look->grip.cell_idx,
+		.session_no = cur->direct ? STOUP_SESSION_NONE : cur->ses->no,
+	};
+}
+
+/* Make the segment the one that lookups end in: 0, or a negative errno with text and nothing known. */
+static int segment_enter(struct stoup_cursor *cur, uint32_t border)
+{
+	struct stoup_lookup *look = cur->lookup;
+	const struct stoup_part *part = &cur->parts[look->borders[border].part];
+	const struct stoup_catalog_segment *seg = segment_of(cur, look->borders[border]);
+	uint64_t ordinal = part->ordinal + seg->ordinal, cnt = seg->record_cnt;
+	int32_t step = direction(border, look->before);
+	struct stoup_keys *keys = &look->keys;
+	const uint8_t *base = NULL;
+	int rc;
+
+	forget(look);
+	rc = segment_open(cur, border, step, &base);
+	if (rc < 0)
+		return rc;
+	span_make(cur, seg, base, ordinal);
+	if (cnt > look->end - ordinal)
+		cnt = look->end - ordinal;
+	*keys = (struct stoup_keys){
+		.base = base,
+		.cnt = cnt,
+		.stride = cur->stride,
+		.key_off = cur->schema->key_off,
+		.messages = cur->schema->stride == 0,
+		.kept = (part->series->flags & STOUP_CATALOG_KEEP_ORDER) != 0,
+		.first_key = seg->first_key,
+		.last_key = seg->last_key,
+		.key_max = seg->last_key,
+	};
+	if (cnt < seg->record_cnt)
+		keys->last_key =
+			keys->kept ? INT64_MAX : stoup_record_key(base, cnt - 1, cur->schema);
+	look->least = look->begin > ordinal ? look->begin - ordinal : 0;
+	look->key_base = base + (keys->messages ? 0 : keys->key_off);
+	look->border = look->before = border;
+	look->hint = step > 0 ? 0 : step < 0 ? cnt - 1 : UINT64_MAX;
+	look->seg_low = seg->first_key > look->from_ns ? seg->first_key : look->from_ns;
+	look->seg_until =
+		border + 1 < look->border_cnt ? look->border_keys[border + 1] - 1 : INT64_MAX;
+	return 0;
+}
+
+/* The time before a key, whatever its bytes are. */
+static inline int64_t below(int64_t key)
+{
+	return (int64_t)((uint64_t)key - 1);
+}
+
+/* The leased segment has the answer, or none is in the range: 1 with *ret, or 0. */
+static int segment_find(struct stoup_cursor *cur, int64_t key_ns, struct stoup_span *ret)
+{
+	struct stoup_lookup *look = cur->lookup;
+	const struct stoup_keys *keys = &look->keys;
+	int known = look->low <= look->until;
+	struct stoup_spot spot = {.key = look->low};
+	uint64_t hint = look->hint;
+
+	if (known)
+		hint = look->idx;
+	else
+		spot.key = hint == 0 ? keys->first_key : INT64_MAX;
+	look->hint = UINT64_MAX;
+	if (keys->kept)
+		stoup_keys_search_kept(keys, key_ns, hint, look->border,
+			&look->maxima[look->border % STOUP_MAXIMA_CNT], &spot);
+	else
+		stoup_keys_search(keys, key_ns, hint, &spot);
+	look->low = INT64_MAX;
+	look->until = INT64_MIN;
+	look->key_at = look->key_end = NULL;
+	if (spot.idx < look->least || spot.key < look->from_ns)
+		return 0;
+	look->idx = spot.idx;
+	look->low = spot.key;
+	look->until = spot.idx + 1 < keys->cnt ? below(spot.next_key) : look->seg_until;
+	look->key_at = look->key_base + spot.idx * look->key_stride;
+	look->key_end = keys->kept || keys->messages
+	                        ? look->key_at
+	                        : look->key_base + (keys->cnt - 1) * look->key_stride;
+	*ret = look->span;
+	ret->base = keys->base + spot.idx * look->key_stride;
+	ret->ordinal += spot.idx;
+	return 1;
+}
+
+/* ---- the calls ------------------------------------------------------------------------------- */
+
+/* Find it wherever it is: 1, 0, or a negative errno with text. */
+static int find(struct stoup_cursor *cur, int64_t time_ns, struct stoup_span *ret)
+{
+	struct stoup_lookup *look = cur->lookup;
+	int64_t key_ns;
+	uint32_t border;
+	int rc = 0;
+
+	if (!cur->direct && !look->ses) {
+		if (stoup_session_enter(cur->ses) < 0)
+			return -EPIPE;
+		look->ses = cur->ses;
+	}
+	if (!cur->direct)
+		rc = stoup_cursor_pulse(cur);
+	if (rc == 0 && (look->snap != cur->snap || look->snap_seq != cur->snap->seq ||
+			       look->session_no != cur->ses->no))
+		rc = borders_make(cur);
+	if (rc < 0 || time_ns <= look->shift)
+		return rc;
+	key_ns = time_ns - look->shift;
+	if (key_ns > look->last_ns)
+		key_ns = look->last_ns;
+	if (key_ns < look->from_ns)
+		return 0;
+	border = border_find(look, key_ns);
+	if (border == STOUP_ASOF_NONE)
+		return 0;
+	if (border != look->border)
+		rc = segment_enter(cur, border);
+	return rc < 0 ? rc : segment_find(cur, key_ns, ret);
+}
+
+/* The scan gives back what it has of a session that has ended. */
+static int scan_rest(struct stoup_cursor *cur)
+{
+	if (cur->owed)
+		return stoup_error_set(&cur->error, -EBUSY,
+			"the daemon has ended, and a span that stoup_next_held could not keep is still to be "
+			"taken: call stoup_next first");
+	stoup_cursor_let_go(cur);
+	stoup_hand_fini(cur->ses, &cur->hand);
+	stoup_cursor_flush(cur);
+	if (cur->active)
+		stoup_session_leave(cur->ses);
+	cur->active = 0;
+	return 0;
+}
+
+static struct stoup_lookup *lookup_make(struct stoup_cursor *cur)
+{
+	struct stoup_lookup *look = calloc(1, sizeof(*look));
+
+	if (!look) {
+		stoup_error_set(
+			&cur->error, -ENOMEM, "no memory for lookups in '%.100s'", cur->name);
+		return NULL;
+	}
+	look->grip.cell_idx = STOUP_CELL_NONE;
+	cur->lookup = look;
+	forget(look);
+	look->before = STOUP_ASOF_NONE;
+	return look;
+}
+
+/* What is not answered out of what the cursor has. */
+static __attribute__((noinline)) int look_up(
+	struct stoup_cursor *cur, int64_t time_ns, struct stoup_span *ret)
+{
+	uint64_t deadline_ns = 0;
+	int rc;
+
+	if (!cur)
+		return -EINVAL;
+	if (!stoup_client_own(cur->st)) {
+		cur->error.text[0] = 0;
+		return stoup_client_refused(cur->st, &cur->error);
+	}
+	if (cur->failed)
+		return cur->error.code;
+	cur->error.code = 0;
+	cur->error.text[0] = 0;
+	cur->lookup_failed = 1;
+	if (!cur->lookup && !lookup_make(cur))
+		return -ENOMEM;
+	while ((rc = find(cur, time_ns, ret)) == -EPIPE) {
+		stoup_lookup_drop(cur);
+		rc = scan_rest(cur);
+		if (rc < 0)
+			break;
+		if (deadline_ns == 0)
+			deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
+		rc = stoup_cursor_renew(cur, deadline_ns);
+		if (rc < 0)
+			break;
+	}
+	if (rc == -EDQUOT)
+		stoup_hand_fini(cur->ses, &cur->lookup->hand);
+	if (rc >= 0) {
+		cur->error.code = 0;
+		cur->lookup_failed = 0;
+		found_count(cur, (uint64_t)rc);
+	}
+	return rc;
+}
+
+/* Does nothing forbid to answer out of what the cursor has? Loads alone. */
+static inline int is_ready(struct stoup_cursor *cur, const struct stoup_lookup *look)
+{
+	const struct stoup_session *ses = look->ses;
+
+	/* 2: the kernel could not mark the page, so that the pid would have to be asked for. */
+	if (atomic_load_explicit(cur->st->own, memory_order_relaxed) != 1)
+		return 0;
+	if (!ses)
+		return cur->direct;
+	if (cur->look_in <= 1 || atomic_load_explicit(&ses->ended, memory_order_relaxed) != 0 ||
+		atomic_load_explicit(&ses->control->state, memory_order_relaxed) !=
+			STOUP_STATE_RUNNING ||
+		stoup_alive_look(&ses->control->alive) == STOUP_ALIVE_NO)
+		return 0;
+	cur->look_in--;
+	return 1;
+}
+
+static inline int64_t key_load(const uint8_t *at)
+{
+	int64_t key;
+
+	memcpy(&key, at, sizeof(key));
+	return key;
+}
+
+/* From the record that is known to the last one whose key is at most key_ns: 1 it is known then, 0 too far. */
+static inline int step_on(struct stoup_lookup *look, int64_t key_ns)
+{
+	const uint8_t *at = look->key_at, *end = look->key_end;
+	uint64_t stride = look->key_stride;
+	int64_t next;
+
+	for (uint32_t i = 0; i < STEP_CNT && at != end; i++) {
+		at += stride;
+		next = at == end ? look->seg_until : below(key_load(at + stride));
+		if (key_ns <= next) {
+			look->idx += i + 1;
+			look->low = key_load(at);
+			look->until = next;
+			look->key_at = at;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* 1 or 0 with the outcome, or -1: not to be told from here. */
+static inline __attribute__((always_inline)) int glance(
+	struct stoup_cursor *cur, int64_t time_ns, struct stoup_span *ret)
+{
+	struct stoup_lookup *look = cur->lookup;
+	int64_t key_ns;
+
+	if (!look || time_ns <= look->shift)
+		return -1;
+	key_ns = time_ns - look->shift;
+	if (key_ns > look->last_ns)
+		key_ns = look->last_ns;
+	if (key_ns < look->seg_low || key_ns > look->seg_until || !is_ready(cur, look))
+		return -1;
+	if (!LIKELY(key_ns >= look->low && (key_ns <= look->until || step_on(look, key_ns)))) {
+		if (!segment_find(cur, key_ns, ret))
+			return 0;
+	} else {
+		*ret = look->span;
+		ret->base = look->keys.base + (look->key_at - look->key_base);
+		ret->ordinal = look->span.ordinal + look->idx;
+	}
+	found_count(cur, 1);
+	return 1;
+}
+
+int stoup_asof(struct stoup_cursor *cur, int64_t key_ns, struct stoup_span *ret)
+{
+	int rc = cur ? glance(cur, key_ns, ret) : -1;
+
+	return LIKELY(rc >= 0) ? rc : look_up(cur, key_ns, ret);
+}
+
+int stoup_asof_before(struct stoup_cursor *cur, int64_t key_ns, struct stoup_span *ret)
+{
+	/* Keys are positive: nothing lies before the least time. */
+	return stoup_asof(cur, key_ns > INT64_MIN ? key_ns - 1 : key_ns, ret);
+}
+
+/* ---- many series ----------------------------------------------------------------------------- */
+
+/* Have the block of the answer loaded, without waiting for it: those of many series then come side by side. */
+static void ask(struct stoup_cursor *cur, int64_t time_ns)
+{
+	struct stoup_lookup *look = cur->lookup;
+	struct stoup_ahead run = {.cnt = 1, .step = 1};
+	const struct stoup_snapshot_volume *vol;
+	uint32_t border;
+
+	if (!look || !look->ses || look->snap != cur->snap || look->snap_seq != cur->snap->seq ||
+		time_ns <= look->shift || time_ns - look->shift < look->from_ns ||
+		cur->st->opt.ahead_cnt == UINT32_MAX)
+		return;
+	border = border_find(look,
+		time_ns - look->shift < look->last_ns ? time_ns - look->shift : look->last_ns);
+	if (border == STOUP_ASOF_NONE || border == look->border)
+		return;
+	vol = border_volume(cur, border);
+	run.volume_idx = vol->catalog->volume_idx;
+	run.block_idx = segment_of(cur, look->borders[border])->block_idx;
+	if (is_absent(vol, run.block_idx))
+		stoup_wait_ahead(cur->ses, &run);
+}
+
+int64_t stoup_asof_all(
+	struct stoup_cursor *const *curs, size_t cnt, int64_t key_ns, struct stoup_span *rets)
+{
+	int64_t found = 0, failed = 0;
+	size_t left = 0;
+	int rc;
+
+	if (cnt > 0 && (!curs || !rets))
+		return -EINVAL;
+	for (size_t i = 0; i < cnt; i++) {
+		rc = curs[i] ? glance(curs[i], key_ns, &rets[i]) : -1;
+		if (rc == 1) {
+			found++;
+			continue;
+		}
+		rets[i].record_cnt = 0;
+		left += rc < 0;
+	}
+	if (left == 0)
+		return found;
+	found = 0;
+	for (size_t i = 0; i < cnt && left > 1; i++)
+		if (rets[i].record_cnt == 0 && curs[i])
+			ask(curs[i], key_ns);
+	for (size_t i = 0; i < cnt; i++) {
+		if (rets[i].record_cnt == 0) {
+			rc = look_up(curs[i], key_ns, &rets[i]);
+			if (rc < 0 && failed == 0)
+				failed = rc;
+		}
+		found += rets[i].record_cnt != 0;
+	}
+	return failed < 0 ? failed : found;
+}
