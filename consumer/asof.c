@@ -68,6 +68,7 @@ void stoup_lookup_drop(struct stoup_cursor *cur)
 	found_flush(cur);
 	if (!look->ses)
 		return;
+	stoup_cursor_flush(cur);
 	stoup_grip_release(look->ses, &look->hand, &look->grip);
 	stoup_hand_fini(look->ses, &look->hand);
 	stoup_session_leave(look->ses);
