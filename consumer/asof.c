@@ -24,7 +24,9 @@
 
 #define STEP_CNT     8u /* records that a call steps on before it gallops */
 #define WINDOW_FIRST 2u
-#define FOUND_CNT    1024u /* lookups of direct mode between two counts */
+#define VISIT_CNT    4u         /* lookups from nowhere before a segment gets marks */
+#define MARK_CAP     (4u << 20) /* marks of one cursor: 32 MiB */
+#define FOUND_CNT    1024u      /* lookups of direct mode between two counts */
 #define LIKELY(x)    __builtin_expect(!!(x), 1)
 
 /* ---- nothing known --------------------------------------------------------------------------- */
@@ -75,10 +77,23 @@ void stoup_lookup_drop(struct stoup_cursor *cur)
 	look->ses = NULL;
 }
 
-static void maxima_clear(struct stoup_lookup *look)
+/* What was known of the borders goes. */
+static void borders_clear(struct stoup_lookup *look)
 {
-	for (uint32_t i = 0; i < STOUP_MAXIMA_CNT; i++)
-		look->maxima[i].cnt = 0;
+	for (uint32_t i = 0; look->marks && i < look->border_cnt; i++)
+		free(look->marks[i]);
+	free(look->border_keys);
+	free(look->borders);
+	free(look->checked);
+	free(look->visits);
+	free(look->marks);
+	look->border_keys = NULL;
+	look->borders = NULL;
+	look->checked = look->visits = NULL;
+	look->marks = NULL;
+	look->border_cnt = 0;
+	look->mark_cnt = 0;
+	look->snap = NULL;
 }
 
 void stoup_lookup_fini(struct stoup_cursor *cur)
@@ -90,11 +105,7 @@ void stoup_lookup_fini(struct stoup_cursor *cur)
 	/* In a child of a fork that inherited nothing there is nothing to give back. */
 	if (stoup_client_own(cur->st))
 		stoup_lookup_drop(cur);
-	for (uint32_t i = 0; i < STOUP_MAXIMA_CNT; i++)
-		free(look->maxima[i].keys);
-	free(look->border_keys);
-	free(look->borders);
-	free(look->checked);
+	borders_clear(look);
 	free(look);
 	cur->lookup = NULL;
 }
@@ -166,36 +177,31 @@ static void range_read(const struct stoup_cursor *cur, struct stoup_lookup *look
 static int borders_make(struct stoup_cursor *cur)
 {
 	struct stoup_lookup *look = cur->lookup;
-	struct stoup_place *places;
-	uint8_t *checked;
-	int64_t *keys;
 	uint64_t cnt;
 
 	forget(look);
 	look->before = STOUP_ASOF_NONE;
-	maxima_clear(look);
+	borders_clear(look);
 	range_read(cur, look);
 	look->key_stride = cur->stride;
-	look->snap = NULL;
+	look->mark_step = stoup_marks_step(cur->stride);
 	cnt = borders_walk(cur, NULL, NULL);
 	if (cnt >= STOUP_ASOF_NONE)
 		return stoup_error_set(
 			&cur->error, -EFBIG, "'%.100s' has too many segments", cur->name);
-	keys = realloc(look->border_keys, (size_t)(cnt + 1) * sizeof(*keys));
-	if (keys)
-		look->border_keys = keys;
-	places = realloc(look->borders, (size_t)(cnt + 1) * sizeof(*places));
-	if (places)
-		look->borders = places;
-	checked = realloc(look->checked, (size_t)cnt + 1);
-	if (checked)
-		look->checked = checked;
-	if (!keys || !places || !checked)
+	look->border_keys = malloc((size_t)(cnt + 1) * sizeof(*look->border_keys));
+	look->borders = malloc((size_t)(cnt + 1) * sizeof(*look->borders));
+	look->checked = calloc((size_t)cnt + 1, 1);
+	look->visits = calloc((size_t)cnt + 1, 1);
+	look->marks = calloc((size_t)cnt + 1, sizeof(*look->marks));
+	if (!look->border_keys || !look->borders || !look->checked || !look->visits ||
+		!look->marks) {
+		borders_clear(look);
 		return stoup_error_set(&cur->error, -ENOMEM,
 			"no memory for the borders of %llu segments of '%.100s'",
 			(unsigned long long)cnt, cur->name);
-	memset(checked, 0, (size_t)cnt + 1);
-	look->border_cnt = (uint32_t)borders_walk(cur, keys, places);
+	}
+	look->border_cnt = (uint32_t)borders_walk(cur, look->border_keys, look->borders);
 	look->snap = cur->snap;
 	look->snap_seq = cur->snap->seq;
 	look->session_no = cur->ses->no;
@@ -415,6 +421,8 @@ static int segment_enter(struct stoup_cursor *cur, uint32_t border)
 		.kept = (part->series->flags & STOUP_CATALOG_KEEP_ORDER) != 0,
 		.first_key = seg->first_key,
 		.last_key = seg->last_key,
+		.marks = look->marks[border],
+		.mark_step = look->mark_step,
 		.key_max = seg->last_key,
 	};
 	if (cnt < seg->record_cnt)
@@ -436,23 +444,42 @@ static inline int64_t below(int64_t key)
 	return (int64_t)((uint64_t)key - 1);
 }
 
+/* Marks of the leased segment, when a lookup came from nowhere often enough: the walk over the segment must pay. */
+static void marks_make(struct stoup_lookup *look)
+{
+	struct stoup_keys *keys = &look->keys;
+	uint64_t cnt = stoup_marks_cnt(keys->cnt, look->mark_step);
+	void *marks;
+
+	if (++look->visits[look->border] < (keys->kept ? 1 : VISIT_CNT) ||
+		look->mark_cnt + cnt > MARK_CAP)
+		return;
+	look->visits[look->border] = 0;
+	if (posix_memalign(&marks, 64, (size_t)cnt * sizeof(int64_t)) != 0)
+		return;
+	stoup_marks_fill(keys, look->mark_step, marks);
+	look->marks[look->border] = marks;
+	look->mark_cnt += cnt;
+	keys->marks = marks;
+}
+
 /* The leased segment has the answer, or none is in the range: 1 with *ret, or 0. */
 static int segment_find(struct stoup_cursor *cur, int64_t key_ns, struct stoup_span *ret)
 {
 	struct stoup_lookup *look = cur->lookup;
 	const struct stoup_keys *keys = &look->keys;
-	int known = look->low <= look->until;
 	struct stoup_spot spot = {.key = look->low};
 	uint64_t hint = look->hint;
 
-	if (known)
+	if (look->low <= look->until)
 		hint = look->idx;
 	else
 		spot.key = hint == 0 ? keys->first_key : INT64_MAX;
 	look->hint = UINT64_MAX;
+	if (!keys->marks && (hint == UINT64_MAX || (keys->kept && spot.key > key_ns)))
+		marks_make(look);
 	if (keys->kept)
-		stoup_keys_search_kept(keys, key_ns, hint, look->border,
-			&look->maxima[look->border % STOUP_MAXIMA_CNT], &spot);
+		stoup_keys_search_kept(keys, key_ns, hint, &spot);
 	else
 		stoup_keys_search(keys, key_ns, hint, &spot);
 	look->low = INT64_MAX;

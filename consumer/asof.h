@@ -39,7 +39,9 @@ struct stoup_keys {
 	uint32_t kept;            /* 1: the records kept their order, keys are running maxima */
 	int64_t first_key;        /* of the index */
 	int64_t last_key;         /* of record cnt - 1, where that is known; else INT64_MAX */
-	int64_t key_max;          /* greater values are undefined times, not keys (kept) */
+	const int64_t *marks;     /* NULL: none */
+	uint32_t mark_step;
+	int64_t key_max; /* greater values are undefined times, not keys (kept) */
 };
 
 /* Where a lookup ends: record idx, its key, and the key of the one behind it (INT64_MAX: it is the last). Of
@@ -47,15 +49,6 @@ struct stoup_keys {
 struct stoup_spot {
 	uint64_t idx;
 	int64_t key, next_key;
-};
-
-/* Running maxima of a segment, of each STOUP_MAXIMA_STEP records. */
-#define STOUP_MAXIMA_STEP 256u
-#define STOUP_MAXIMA_CNT  64u /* segments whose maxima a cursor keeps */
-struct stoup_maxima {
-	uint32_t border; /* of which segment */
-	uint32_t cnt;    /* 0: of none */
-	int64_t *keys;   /* the greatest of all records up to that step */
 };
 
 struct stoup_lookup {
@@ -93,7 +86,11 @@ struct stoup_lookup {
 	struct stoup_hand hand;
 	uint32_t window; /* segments to be read ahead */
 	int64_t asked;   /* the first one not asked for */
-	struct stoup_maxima maxima[STOUP_MAXIMA_CNT];
+	/* marks of segments that were looked up here and there */
+	int64_t **marks;   /* of each border; NULL: none */
+	uint8_t *visits;   /* how often that would have helped */
+	uint64_t mark_cnt; /* keys in all of them */
+	uint32_t mark_step;
 };
 
 /* ---- asof.c ---------------------------------------------------------------------------------- */
@@ -106,13 +103,22 @@ void stoup_lookup_fini(struct stoup_cursor *cur);
 
 /* ---- asof_search.c --------------------------------------------------------------------------- */
 
+/* Records from one mark to the next, for records of `stride` bytes. */
+uint32_t stoup_marks_step(uint32_t stride);
+
+/* Keys of room that marks of so many records take, at a multiple of 64 bytes. */
+uint64_t stoup_marks_cnt(uint64_t record_cnt, uint32_t step);
+
+/* Write the marks of a segment: a walk over each step-th record; where records kept their order over all of them. */
+void stoup_marks_fill(const struct stoup_keys *keys, uint32_t step, int64_t *dst);
+
 /* The last record whose key is at most key_ns, which is at least that of the first record. From `hint` on where
- * that is a record's place, with its key in *ret; UINT64_MAX: from nowhere. */
+ * that is a record's place; UINT64_MAX: from nowhere. */
 void stoup_keys_search(
 	const struct stoup_keys *keys, int64_t key_ns, uint64_t hint, struct stoup_spot *ret);
 
-/* The same where records kept their order; `maxima` is the segment's place in the cache. */
-void stoup_keys_search_kept(const struct stoup_keys *keys, int64_t key_ns, uint64_t hint,
-	uint32_t border, struct stoup_maxima *maxima, struct stoup_spot *ret);
+/* The same where records kept their order; at `hint` the greatest key so far is ret->key. Without marks, walks. */
+void stoup_keys_search_kept(
+	const struct stoup_keys *keys, int64_t key_ns, uint64_t hint, struct stoup_spot *ret);
 
 #endif

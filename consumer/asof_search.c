@@ -6,13 +6,17 @@
  *                                        |<-16->|          some records around the guess
  *      what is left               k . . . k                bisect, without branches
  *
+ *      here and there, again      m . . m . . m . . m      bisect marks, copies of each 8th to 64th key that lie
+ *                                       |<->|              together; fetch all between two of them at once.
+ *                                                          A mark of the level above for each line of them
+ *
  * Times of a market are even enough for a guess to fall near, and a guess costs one line of memory where a
  * bisection costs one for each step. Where they are not, the number of guesses is bounded, and galloping
  * and bisecting around the last one need no more than twice the steps of a bisection alone.
  *
  * Records that kept their order have no order to bisect. The first record that exceeds a time is the first that
- * raises the running maximum above it: maxima of each STOUP_MAXIMA_STEP records, made once in one walk over the
- * segment, are bisected, and the records of one step walked. Undefined times are no keys.
+ * raises the running maximum above it: there marks are running maxima, of all records in front of a mark.
+ * Undefined times are no keys.
  *
  * Invariant: every key that is read is that of a record in [0, cnt), whatever the bytes are; comparisons
  * are made with the value that was read, once.
@@ -22,11 +26,18 @@
 #include "consumer/asof.h"
 #include "shm/message.h"
 
-#define GUESS_CNT   3u   /* guesses before the rest is bisected */
-#define GUESS_LEAST 32u  /* records that are bisected without a guess */
-#define NEAR        16u  /* records around a guess: two lines of 8-byte keys */
-#define GALLOP_CAP  64u  /* galloping ends there, a guess is better */
-#define WALK_CAP    256u /* records that kept their order, walked from the last answer on */
+#define GUESS_CNT      3u  /* guesses before the rest is bisected */
+#define GUESS_LEAST    32u /* records that are bisected without a guess */
+#define NEAR           16u /* records around a guess: two lines of 8-byte keys */
+#define GALLOP_CAP     64u /* galloping ends there, a guess is better */
+#define MARK_STEP_MAX  64u /* records from mark to mark */
+#define MARK_GROUP     8u  /* marks of a line of memory: one mark of the level above */
+#define MARK_LEVEL_CAP 22u
+#define MARK_STEP_MIN  8u
+#define MARK_LEN                                                                                   \
+	1024u /* bytes from mark to mark, where those are more than MARK_STEP_MIN records */
+#define LINE_LEN 64u
+#define WALK_CAP 256u /* records that kept their order, walked from the last answer on */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -39,6 +50,106 @@ INLINE int64_t key_of(const struct stoup_keys *keys, uint64_t idx, int messages)
 		return stoup_message_head_of(at)->key;
 	memcpy(&key, at + keys->key_off, sizeof(key));
 	return key;
+}
+
+/* ---- marks ----------------------------------------------------------------------------------- */
+
+uint32_t stoup_marks_step(uint32_t stride)
+{
+	uint32_t step = MARK_STEP_MAX;
+
+	while (step > MARK_STEP_MIN && step * stride > MARK_LEN)
+		step /= 2;
+	return step;
+}
+
+static uint64_t group_up(uint64_t cnt)
+{
+	return (cnt + MARK_GROUP - 1) / MARK_GROUP;
+}
+
+/* Marks of all levels, the lowest one first: how many of the levels above, and keys in all. */
+static uint32_t mark_levels(uint64_t cnt, uint64_t *ret_cnt)
+{
+	uint32_t levels = 0;
+	uint64_t sum = group_up(cnt) * MARK_GROUP;
+
+	while (cnt > MARK_GROUP) {
+		cnt = group_up(cnt);
+		sum += group_up(cnt) * MARK_GROUP;
+		levels++;
+	}
+	*ret_cnt = sum;
+	return levels;
+}
+
+uint64_t stoup_marks_cnt(uint64_t record_cnt, uint32_t step)
+{
+	uint64_t cnt;
+
+	mark_levels((record_cnt + step - 1) / step, &cnt);
+	return cnt;
+}
+
+/* How many of one group, which begins at a line of memory, are at most key_ns. */
+INLINE uint64_t group_count(const int64_t *keys, int64_t key_ns)
+{
+	uint64_t cnt = 0;
+
+	for (uint32_t i = 0; i < MARK_GROUP; i++)
+		cnt += keys[i] <= key_ns;
+	return cnt;
+}
+
+/* The last mark that is at most key_ns; 0 where none is. Levels follow each other from the top on. */
+INLINE uint64_t mark_find(const struct stoup_keys *keys, int64_t key_ns)
+{
+	const int64_t *level = keys->marks;
+	uint64_t cnts[MARK_LEVEL_CAP], cnt = (keys->cnt + keys->mark_step - 1) / keys->mark_step;
+	uint64_t at = 0, found;
+	uint32_t top = 0;
+
+	for (cnts[0] = cnt; cnts[top] > MARK_GROUP; top++)
+		cnts[top + 1] = group_up(cnts[top]);
+	for (;; top--) {
+		found = group_count(level + at * MARK_GROUP, key_ns);
+		at = at * MARK_GROUP + (found > 0 ? found - 1 : 0);
+		/* Behind the last one stands no time, which may be asked for. */
+		at = at < cnts[top] ? at : cnts[top] - 1;
+		if (top == 0)
+			return at;
+		level += group_up(cnts[top]) * MARK_GROUP;
+	}
+}
+
+static int64_t mark_at(const struct stoup_keys *keys, uint64_t idx)
+{
+	uint64_t cnt = (keys->cnt + keys->mark_step - 1) / keys->mark_step, all;
+
+	mark_levels(cnt, &all);
+	return keys->marks[all - group_up(cnt) * MARK_GROUP + idx];
+}
+
+/* Make the levels above the lowest one, which stands at the end. */
+static void levels_fill(int64_t *dst, uint64_t cnt)
+{
+	uint64_t all, above;
+	int64_t *low, *high;
+
+	mark_levels(cnt, &all);
+	low = dst + all - group_up(cnt) * MARK_GROUP;
+	for (;;) {
+		for (uint64_t i = cnt; i < group_up(cnt) * MARK_GROUP; i++)
+			low[i] = INT64_MAX;
+		if (cnt <= MARK_GROUP)
+			return;
+		above = group_up(cnt);
+		high = low - group_up(above) * MARK_GROUP;
+		for (uint64_t i = 0; i < above; i++)
+			high[i] = low[i * MARK_GROUP];
+		low = high;
+		cnt = above;
+	}
 }
 
 /* ---- in order -------------------------------------------------------------------------------- */
@@ -94,6 +205,21 @@ INLINE uint64_t guess(const struct stoup_keys *keys, int64_t key_ns, uint64_t lo
 	return bisect(keys, key_ns, low, high - low, messages);
 }
 
+/* Between two marks: all lines are fetched at once, and then bisected. */
+INLINE uint64_t marked(const struct stoup_keys *keys, int64_t key_ns, int messages)
+{
+	uint64_t low = mark_find(keys, key_ns) * keys->mark_step, n = keys->mark_step;
+	const uint8_t *at = keys->base + low * keys->stride, *end;
+
+	if (n > keys->cnt - low)
+		n = keys->cnt - low;
+	end = at + n * keys->stride;
+	for (at += messages ? 0 : keys->key_off;
+		at<end; at += keys->stride> LINE_LEN ? keys->stride : LINE_LEN)
+		__builtin_prefetch(at);
+	return bisect(keys, key_ns, low, n, messages);
+}
+
 /* Its key is at most key_ns, that of the last record is not. */
 INLINE uint64_t gallop_on(
 	const struct stoup_keys *keys, int64_t key_ns, uint64_t at, int64_t at_key, int messages)
@@ -108,6 +234,8 @@ INLINE uint64_t gallop_on(
 		at += step;
 		at_key = key;
 	}
+	if (keys->marks)
+		return marked(keys, key_ns, messages);
 	return guess(keys, key_ns, at, at_key, high, keys->last_key, messages);
 }
 
@@ -124,6 +252,8 @@ INLINE uint64_t gallop_back(
 		at -= step;
 		at_key = key;
 	}
+	if (keys->marks)
+		return marked(keys, key_ns, messages);
 	return guess(keys, key_ns, 0, keys->first_key, at, at_key, messages);
 }
 
@@ -143,6 +273,8 @@ INLINE void search(const struct stoup_keys *keys, int64_t key_ns, uint64_t hint,
 			at = gallop_on(keys, key_ns, hint, key, messages);
 		else
 			at = last;
+	} else if (keys->marks) {
+		at = marked(keys, key_ns, messages);
 	} else {
 		at = guess(keys, key_ns, 0, keys->first_key, last, keys->last_key, messages);
 	}
@@ -190,33 +322,30 @@ INLINE int walk(const struct stoup_keys *keys, int64_t key_ns, uint64_t at, uint
 	return 0;
 }
 
-/* Make the maxima of a segment: 0 without memory for them. */
-static int maxima_make(const struct stoup_keys *keys, uint32_t border, struct stoup_maxima *ret)
+void stoup_marks_fill(const struct stoup_keys *keys, uint32_t step, int64_t *dst)
 {
-	uint64_t cnt = (keys->cnt + STOUP_MAXIMA_STEP - 1) / STOUP_MAXIMA_STEP;
+	uint64_t cnt = (keys->cnt + step - 1) / step;
 	struct stoup_spot spot = {.key = keys->first_key};
-	int64_t *made = realloc(ret->keys, (size_t)cnt * sizeof(*made));
+	int64_t *low;
+	uint64_t all;
 
-	if (!made)
-		return 0;
-	ret->keys = made;
+	mark_levels(cnt, &all);
+	low = dst + all - group_up(cnt) * MARK_GROUP;
 	for (uint64_t i = 0; i < cnt; i++) {
-		uint64_t begin = i * STOUP_MAXIMA_STEP, end = begin + STOUP_MAXIMA_STEP;
-
-		walk(keys, INT64_MAX, begin, end < keys->cnt ? end : keys->cnt, &spot,
-			(int)keys->messages);
-		made[i] = spot.key;
+		low[i] = keys->kept ? spot.key : key_of(keys, i * step, (int)keys->messages);
+		if (keys->kept)
+			walk(keys, INT64_MAX, i * step,
+				keys->cnt - i * step > step ? (i + 1) * step : keys->cnt, &spot,
+				(int)keys->messages);
 	}
-	ret->border = border;
-	ret->cnt = (uint32_t)cnt;
-	return 1;
+	levels_fill(dst, cnt);
 }
 
-void stoup_keys_search_kept(const struct stoup_keys *keys, int64_t key_ns, uint64_t hint,
-	uint32_t border, struct stoup_maxima *maxima, struct stoup_spot *ret)
+void stoup_keys_search_kept(
+	const struct stoup_keys *keys, int64_t key_ns, uint64_t hint, struct stoup_spot *ret)
 {
 	int messages = (int)keys->messages;
-	uint64_t low = 0, high, end;
+	uint64_t low, end = keys->cnt;
 
 	/* Of a segment that the range ends in, the greatest key up to there is not known. */
 	if (keys->last_key != INT64_MAX && key_ns >= keys->last_key) {
@@ -225,26 +354,18 @@ void stoup_keys_search_kept(const struct stoup_keys *keys, int64_t key_ns, uint6
 	}
 	/* From the last answer on, as long as it is near. */
 	if (hint < keys->cnt && ret->key <= key_ns) {
-		end = keys->cnt - hint > WALK_CAP ? hint + WALK_CAP : keys->cnt;
+		if (keys->marks && keys->cnt - hint > WALK_CAP)
+			end = hint + WALK_CAP;
 		if (walk(keys, key_ns, hint + 1, end, ret, messages) || end == keys->cnt)
 			return;
 	}
 	ret->key = keys->first_key;
-	if ((maxima->cnt == 0 || maxima->border != border) && !maxima_make(keys, border, maxima)) {
+	if (!keys->marks) {
 		walk(keys, key_ns, 0, keys->cnt, ret, messages);
 		return;
 	}
-	for (high = maxima->cnt; low < high;) {
-		uint64_t mid = low + (high - low) / 2;
-
-		if (maxima->keys[mid] <= key_ns)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	if (low > 0)
-		ret->key = maxima->keys[low - 1];
-	end = (low + 1) * STOUP_MAXIMA_STEP;
-	walk(keys, key_ns, low * STOUP_MAXIMA_STEP, end < keys->cnt ? end : keys->cnt, ret,
-		messages);
+	/* The first record that exceeds the time stands between this mark and the next one. */
+	low = mark_find(keys, key_ns);
+	ret->key = mark_at(keys, low);
+	walk(keys, key_ns, low * keys->mark_step, keys->cnt, ret, messages);
 }
