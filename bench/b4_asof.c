@@ -13,7 +13,6 @@
 #include "bench/rig.h"
 
 #define SERIES     "BENCH/ONE/keys"
-#define MANY_CNT   64u
 #define ROUNDS     11u /* rates: absolute numbers */
 #define POOL_LEN   (160u << 20)
 #define GAP_CAP    UINT64_C(2000000)

@@ -463,6 +463,14 @@ static void marks_make(struct stoup_lookup *look)
 	keys->marks = marks;
 }
 
+/* Where times go on evenly, the answer is as far from the last one as that was from the one before. */
+static inline uint64_t paced(const struct stoup_lookup *look, int64_t key_ns, uint64_t hint)
+{
+	if (hint >= look->keys.cnt || key_ns <= look->until)
+		return hint;
+	return look->pace < look->keys.cnt - hint ? hint + look->pace : hint;
+}
+
 /* The leased segment has the answer, or none is in the range: 1 with *ret, or 0. */
 static int segment_find(struct stoup_cursor *cur, int64_t key_ns, struct stoup_span *ret)
 {
@@ -481,7 +489,8 @@ static int segment_find(struct stoup_cursor *cur, int64_t key_ns, struct stoup_s
 	if (keys->kept)
 		stoup_keys_search_kept(keys, key_ns, hint, &spot);
 	else
-		stoup_keys_search(keys, key_ns, hint, &spot);
+		stoup_keys_search(keys, key_ns, paced(look, key_ns, hint), &spot);
+	look->pace = hint < spot.idx ? spot.idx - hint : 0;
 	look->low = INT64_MAX;
 	look->until = INT64_MIN;
 	look->key_at = look->key_end = NULL;

@@ -67,6 +67,7 @@ struct stoup_lookup {
 	int64_t seg_low, seg_until;
 	struct stoup_keys keys;
 	uint64_t hint;   /* the record that the first lookup in it begins at; UINT64_MAX: none */
+	uint64_t pace;   /* records from the answer before to the last one, within a segment */
 	uint64_t least;  /* records of the segment before it are not of the range */
 	uint32_t border; /* which one; STOUP_ASOF_NONE: none is leased */
 	uint32_t before; /* the one before it, for the direction */
