@@ -113,11 +113,11 @@ void stoup_lookup_fini(struct stoup_cursor *cur)
 /* ---- borders --------------------------------------------------------------------------------- */
 
 static const struct stoup_catalog_segment *segment_of(
-	const struct stoup_cursor *cur, struct stoup_place place)
+	const struct stoup_cursor *cur, struct stoup_border at)
 {
-	const struct stoup_part *part = &cur->parts[place.part];
+	const struct stoup_part *part = &cur->parts[at.part];
 
-	return part->vol->segments + part->series->segment_first + place.seg;
+	return part->vol->segments + part->series->segment_first + at.seg;
 }
 
 /* Has the segment records that the range's ordinals have? */
@@ -132,7 +132,7 @@ static int is_met(const struct stoup_lookup *look, const struct stoup_part *part
 
 /* Count the segments that the range meets, and write them down where there is room. */
 static uint64_t borders_walk(
-	const struct stoup_cursor *cur, int64_t *keys, struct stoup_place *places)
+	const struct stoup_cursor *cur, int64_t *keys, struct stoup_border *borders)
 {
 	const struct stoup_lookup *look = cur->lookup;
 	uint64_t cnt = 0;
@@ -143,14 +143,14 @@ static uint64_t borders_walk(
 		uint32_t end = stoup_part_end(part, to_ns);
 
 		for (uint32_t s = stoup_part_begin(part, look->from_ns); s < end; s++) {
-			struct stoup_place place = {.part = p, .seg = s};
-			const struct stoup_catalog_segment *seg = segment_of(cur, place);
+			struct stoup_border at = {.part = p, .seg = s};
+			const struct stoup_catalog_segment *seg = segment_of(cur, at);
 
 			if (!is_met(look, part, seg))
 				continue;
 			if (keys) {
 				keys[cnt] = seg->first_key;
-				places[cnt] = place;
+				borders[cnt] = at;
 			}
 			cnt++;
 		}

@@ -51,6 +51,10 @@ struct stoup_spot {
 	int64_t key, next_key;
 };
 
+struct stoup_border {
+	uint32_t part, seg; /* seg counts within its part */
+};
+
 struct stoup_lookup {
 	/* the place; see the invariant */
 	int64_t low, until;
@@ -79,8 +83,8 @@ struct stoup_lookup {
 	uint32_t session_no;
 	uint32_t border_cnt;
 	int64_t *border_keys;
-	struct stoup_place *borders; /* pos unused */
-	uint8_t *checked;            /* direct mode: messages of this segment were checked */
+	struct stoup_border *borders;
+	uint8_t *checked; /* direct mode: messages of this segment were checked */
 	/* the lease */
 	struct stoup_session *ses; /* whose memory is used; NULL: none */
 	struct stoup_grip grip;

@@ -311,7 +311,8 @@ STOUP_API void stoup_cursor_close(struct stoup_cursor *cur);
  *
  * Speed: a time at the last answer or some records behind it costs some compares; others gallop, or bisect the index
  * and one segment. The cursor keeps one block leased from one lookup to the next (and one for the scan), until it is
- * closed, and its index: 17 bytes per segment of the range. */
+ * closed, and its index: 26 bytes per segment of the range, and at most
+ * 32 MiB of marks for segments that are looked up here and there. */
 
 /* The last record available at or before key_ns (ns since the epoch): 1 and a span of that one record, valid until the
  * next call on the cursor, with stoup_hold for longer; 0 there is none, *ret is untouched; a negative errno as of
