@@ -4,6 +4,7 @@ pool of a few blocks, and the volumes' files; over the death of the daemon; many
 
 helper_asof compares each lookup with a walk over a copy of the series.
 """
+import json
 import os
 import subprocess
 
@@ -38,6 +39,10 @@ def ingest(store, rows, *options):
     path = os.path.join(t.temp_dir(), "in.dbn")
     t.dbn_file(path, SYMBOLS, (t.mbo(*row, sequence=i) for i, row in enumerate(rows)))
     t.run([t.STOUP, "ingest", "--store", store, "--quiet", *options, path])
+
+
+def series_of(store):
+    return [series["name"] for series in json.loads(t.run([t.STOUP, "ls", "--json", store]).stdout)["series"]]
 
 
 def ordered(rows):
@@ -120,5 +125,17 @@ for size in ("16M", "2M"):
     done = t.run([HELPER, "many", daemon.pool, "2000", *map(t.name_of, symbols)])
     t.equal(done.stdout, "good\n", "many series")
     t.equal(daemon.counter("leases"), 0, "leases left")
+    daemon.stop()
+
+# ---- real files ------------------------------------------------------------------------------------------------------
+if t.DATA:
+    store = os.path.join(t.temp_dir(), "store")
+    for path in ("esh4-glbx-mdp3-20231225.mbo.dbn.zst", "futures-20240701.mbp-1.dbn.zst", "futures-20240701.trades.dbn.zst"):
+        t.run([t.STOUP, "ingest", "--store", store, "--quiet", "--block", "256K", os.path.join(t.DATA, "dbn", path)])
+    daemon = t.Daemon(store, "64M")
+    names = series_of(store)
+    t.true(len(names) >= 2, f"series of the real files: {names}")
+    for name in names:
+        good(daemon.pool, name)
     daemon.stop()
 print("no difference")
