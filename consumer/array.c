@@ -25,10 +25,11 @@ static struct extent extent_of(const struct stoup_cursor *cur)
 
 	for (uint32_t p = 0; p < cur->part_cnt; p++) {
 		const struct stoup_part *part = &cur->parts[p];
-		uint32_t end = stoup_part_end(part, cur->to_ns);
 		uint64_t before = ret.record_cnt;
+		uint32_t i, end;
 
-		for (uint32_t i = stoup_part_begin(part, cur->from_ns); i < end; i++) {
+		stoup_part_range(cur, part, &i, &end);
+		for (; i < end; i++) {
 			const struct stoup_catalog_segment *seg =
 				part->vol->segments + part->series->segment_first + i;
 

@@ -162,8 +162,14 @@ struct stoup_require {
 STOUP_API int stoup_schema_require_fields(const struct stoup_series *series, size_t record_len,
 	const struct stoup_require *fields, size_t field_cnt, struct stoup_error *err);
 
-/* Which part of a series: keys in [from_ns, to_ns). 0 = open at that end. Records whose key equals
- * from_ns are in, those whose key equals to_ns are out.
+/* Which part of a series: keys in [from_ns, to_ns), or as the flags say. 0 = open at that end. Without flags, records
+ * whose key equals from_ns are in, those whose key equals to_ns are out.
+ *
+ *      {.from_ns = t, .flags = STOUP_FROM_AFTER, .limit = n}      the first n after t
+ *      {.to_ns = t, .limit = n, .flags = STOUP_LAST}              the last n before t, in time order
+ *      {.to_ns = t, .limit = n, .flags = STOUP_BACKWARD}          the same, newest first
+ *      {.from_ns = 1000, .to_ns = 2000, .flags = STOUP_ORDINALS}  records 1000 to 1999 of the series
+ *      {.limit = n, .flags = STOUP_LAST | STOUP_FOLLOW}           the last n, then what is added later
  *
  * Backward, the same spans come in the opposite order, from the end of the range to its begin. Inside a
  * span the records lie in memory as ever, so that the loop over them runs from the last to the first:
@@ -176,14 +182,29 @@ STOUP_API int stoup_schema_require_fields(const struct stoup_series *series, siz
  *                      look_at(&mbo[i]);
  *      } */
 struct stoup_range {
-	int64_t from_ns, to_ns;
-	uint32_t flags; /* STOUP_BACKWARD, STOUP_DIRECT, STOUP_DIRECT_OR_POOL, or 0 */
-	uint32_t zero;
+	int64_t from_ns, to_ns; /* ns since the epoch; with STOUP_ORDINALS record numbers from 0 */
+	uint32_t flags;         /* those below, or 0 */
+	uint32_t limit;         /* at most so many records, over all spans; 0 = all */
 };
 
-#define STOUP_BACKWARD       0x1u /* from the end of the range to its begin */
-#define STOUP_DIRECT         0x2u /* map the volumes themselves: see stoup_scan */
-#define STOUP_DIRECT_OR_POOL 0x4u /* the same where it can be, else from the pool */
+#define STOUP_BACKWARD       0x1u  /* from the end of the range to its begin */
+#define STOUP_DIRECT         0x2u  /* map the volumes themselves: see stoup_scan */
+#define STOUP_DIRECT_OR_POOL 0x4u  /* the same where it can be, else from the pool */
+#define STOUP_FROM_AFTER     0x8u  /* records whose key equals from_ns are out */
+#define STOUP_TO_INCLUDED    0x10u /* records whose key equals to_ns are in, all of them */
+/* from_ns and to_ns are ordinals (stoup_span.ordinal): records [from, to) of the series as the snapshot has it; to 0 =
+ * open. Not together with the two above. */
+#define STOUP_ORDINALS 0x20u
+/* With limit: of the records of the range those that the scan would reach last, in the order of the scan. Which ones
+ * they are is settled when the first one is asked for, which may read one block more. Together with STOUP_FOLLOW the
+ * limit counts what is there already. */
+#define STOUP_LAST 0x40u
+/* At the end stoup_next returns 0, and goes on behind the last record when a later snapshot has more there. Forward
+ * only. See stoup_wait_news. */
+#define STOUP_FOLLOW 0x80u
+/* Of bars (STOUP_SCHEMA_BAR): from_ns, to_ns and the key of stoup_seek are compared with the time from which on a bar
+ * was known, key + schema->interval_ns, so that nothing looks ahead. No effect on other schemas. */
+#define STOUP_AVAILABLE 0x100u
 
 /* A run of records inside the pool: record i is at base + i * stride. Valid until the next call on the
  * cursor. Fields from `client` on are private. Of messages (schema->flags has STOUP_SCHEMA_VARIABLE) only
@@ -239,8 +260,8 @@ extern inline __attribute__((gnu_inline)) struct stoup_message stoup_message_at(
 
 /* Start a scan, forward or backward. `range` NULL = everything, forward. The cursor is freed by
  * stoup_cursor_close. Needs no block: never waits, but where STOUP_DIRECT asks the daemon for a file that
- * is not mapped yet. -EINVAL for a range that ends before it begins, or whose flags are unknown; -ENOENT
- * for a series that was found through another attachment, or that the store has no more. Thread-safe.
+ * is not mapped yet. -EINVAL for a range that ends before it begins, or whose flags are unknown or contradict each
+ * other; -ENOENT for a series that was found through another attachment, or that the store has no more. Thread-safe.
  * Series of variable-length messages are scanned like those of records; their spans are read by stoup_message_at.
  *
  * STOUP_DIRECT, for series that are not compressed (ingest --codec none): the cursor reads the volumes' own
