@@ -61,13 +61,25 @@ static int too_long(const struct stoup_cursor *cur, struct stoup_error *err)
 		cur->name, records, kib, (unsigned long long)extent.segment_cnt);
 }
 
+/* A limit may leave one block of many: which one is not in the index alone. */
+static int limit_settle(struct stoup_cursor *cur)
+{
+	if (cur->range.limit == UINT64_MAX)
+		return 0;
+	cur->range.settle = STOUP_SETTLE_LIMIT;
+	cur->pending |= STOUP_PENDING_EDGES;
+	return stoup_cursor_ready(cur);
+}
+
 /* The one span of the cursor, held. */
 static int take(struct stoup_cursor *cur, struct stoup_array *ret, struct stoup_error *err)
 {
 	struct stoup_array array = {.stride = cur->schema->stride, .schema = cur->schema};
 	struct stoup_span span, more;
-	int rc;
+	int rc = limit_settle(cur);
 
+	if (rc < 0)
+		return stoup_error_set(err, rc, "%s", stoup_cursor_error(cur)->text);
 	if (!cur->direct && extent_of(cur).segment_cnt > 1)
 		return too_long(cur, err);
 	rc = stoup_next(cur, &span);
@@ -107,6 +119,9 @@ int stoup_array(struct stoup *st, const struct stoup_series *series,
 	if (mine.flags & STOUP_BACKWARD)
 		return stoup_error_set(
 			err, -EINVAL, "an array has the order of the series: no STOUP_BACKWARD");
+	if (mine.flags & STOUP_FOLLOW)
+		return stoup_error_set(err, -EINVAL,
+			"an array does not grow: no STOUP_FOLLOW; make another one after stoup_refresh");
 	if (!(mine.flags & STOUP_DIRECT))
 		mine.flags |= STOUP_DIRECT_OR_POOL;
 	rc = stoup_scan(st, series, &mine, &cur, err);

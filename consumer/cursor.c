@@ -109,12 +109,14 @@ static uint32_t part_until(const struct stoup_part *part, uint64_t ordinal)
 void stoup_part_range(const struct stoup_cursor *cur, const struct stoup_part *part,
 	uint32_t *begin, uint32_t *end)
 {
+	/* Ordinals of another snapshot say nothing yet. */
+	int known = !(cur->pending & STOUP_PENDING_ANCHOR);
 	uint32_t by_key = stoup_part_begin(part, cur->range.from_ns);
-	uint32_t by_ordinal = part_from(part, cur->low);
+	uint32_t by_ordinal = known ? part_from(part, cur->low) : 0;
 
 	*begin = by_key > by_ordinal ? by_key : by_ordinal;
 	by_key = stoup_part_end(part, cur->range.to_ns);
-	by_ordinal = part_until(part, cur->high);
+	by_ordinal = known ? part_until(part, cur->high) : by_key;
 	*end = by_key < by_ordinal ? by_key : by_ordinal;
 	/* A range between two records. */
 	if (*end < *begin)
@@ -206,11 +208,28 @@ static void place_advance(const struct stoup_cursor *cur, struct stoup_place *pl
 
 /* ---- read-ahead ------------------------------------------------------------------------------ */
 
+/* The ordinal at which a scan enters the segment at a place. */
+static uint64_t border_of(const struct stoup_cursor *cur, struct stoup_place place)
+{
+	const struct stoup_part *part = &cur->parts[place.part];
+	const struct stoup_catalog_segment *seg = part_segments(part) + place.seg;
+
+	return part->ordinal + seg->ordinal + (cur->step > 0 ? 0 : seg->record_cnt);
+}
+
+/* Does the limit reach as far? The segment in work counts whole: where the range cuts it, a little less is read
+ * ahead than could be. */
+static int within(const struct stoup_cursor *cur, uint64_t from, uint64_t border)
+{
+	return (cur->step > 0 ? border - from : from - border) < cur->left;
+}
+
 /* The next run of consecutive blocks within the window that are neither resident nor asked for. */
 static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 {
 	const struct stoup_catalog_segment *seg;
 	uint64_t end = cur->at.pos + 1 + cur->window;
+	uint64_t from = border_of(cur, cur->at);
 
 	run->cnt = 0;
 	run->step = cur->step;
@@ -218,7 +237,8 @@ static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 		cur->asked = cur->at;
 		place_advance(cur, &cur->asked);
 	}
-	while (cur->asked.pos < end && (seg = stoup_place_segment(cur, &cur->asked)) != NULL) {
+	while (cur->asked.pos < end && (seg = stoup_place_segment(cur, &cur->asked)) != NULL &&
+		within(cur, from, border_of(cur, cur->asked))) {
 		const struct stoup_snapshot_volume *vol = cur->parts[cur->asked.part].vol;
 		int absent = atomic_load_explicit(
 				     &vol->residency[seg->block_idx], memory_order_relaxed) == 0;
@@ -443,7 +463,7 @@ static void explain_no_cursor(const struct stoup_cursor *cur, int rc, struct sto
 }
 
 /* A cursor over the parts that the newest snapshot has. */
-static int cursor_make(struct stoup *st, const struct stoup_series *series,
+static int cursor_make(struct stoup *st, const struct stoup_series *series, int needs_anchor,
 	struct stoup_cursor **ret, struct stoup_error *err)
 {
 	struct stoup_cursor *cur = calloc(1, sizeof(*cur));
@@ -466,7 +486,7 @@ static int cursor_make(struct stoup *st, const struct stoup_series *series,
 	if (rc == 0)
 		rc = stoup_series_parts(
 			cur->snap, cur->name, cur->schema, &cur->parts, &cur->part_cnt);
-	if (rc == 0 && !(st->opt.flags & STOUP_NO_RECONNECT) &&
+	if (rc == 0 && needs_anchor &&
 		!(cur->anchor.bytes = malloc(stoup_record_copy_len(cur->schema))))
 		rc = -ENOMEM;
 	if (rc == 0) {
@@ -500,8 +520,10 @@ static int make_direct(struct stoup_cursor *cur, uint32_t flags, struct stoup_er
 		}
 	}
 	/* Gone is gone, whatever one may do without. */
-	if (rc == 0 || ((flags & STOUP_DIRECT_OR_POOL) && !cur->failed))
+	if (rc == 0 || ((flags & STOUP_DIRECT_OR_POOL) && !cur->failed)) {
+		cur->pending &= ~STOUP_PENDING_FILES;
 		return 0;
+	}
 	return stoup_error_set(err, rc, "%s", why.text);
 }
 
@@ -520,7 +542,8 @@ int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct
 	rc = stoup_bounds_check(range, err);
 	if (rc < 0)
 		return rc;
-	rc = cursor_make(st, series, &cur, err);
+	rc = cursor_make(st, series,
+		(flags & STOUP_FOLLOW) || !(st->opt.flags & STOUP_NO_RECONNECT), &cur, err);
 	if (rc < 0)
 		return rc;
 	stoup_bounds_make(range, cur->schema, &cur->range);
@@ -586,14 +609,17 @@ static void advance(struct stoup_cursor *cur)
 		cur->window = cur->window * 2 < cur->window_cap ? cur->window * 2 : cur->window_cap;
 }
 
-/* Find and lease the next span: 1, 0, or a negative errno with text. */
+/* Find and lease the next span: 1, 0, or a negative errno with text. `ret` NULL: only do what is pending. */
 static int find(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	const struct stoup_catalog_segment *seg;
 	int rc = pulse(cur);
 
-	if (rc == 0 && cur->pending)
+	if (rc == 0 && cur->pending) {
 		rc = stoup_cursor_settle(cur);
+		if (!ret)
+			return rc;
+	}
 	while (rc == 0 && (seg = stoup_place_segment(cur, &cur->at)) != NULL) {
 		rc = stoup_segment_lease(cur, seg);
 		if (rc < 0)
@@ -635,9 +661,48 @@ void stoup_cursor_let_go(struct stoup_cursor *cur)
 	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
 }
 
-int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
+/* stoup_next from the pool, or (`ret` NULL) only what is pending, over the ends of daemons. */
+static int pool_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	uint64_t deadline_ns = 0;
+	int rc;
+
+	while ((rc = step(cur, ret)) == -EPIPE && !cur->hasty) {
+		/* One deadline for the call, also when the next daemon ends as well. */
+		if (deadline_ns == 0)
+			deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
+		rc = stoup_cursor_renew(cur, deadline_ns);
+		if (rc < 0)
+			break;
+	}
+	return rc;
+}
+
+int stoup_cursor_ready(struct stoup_cursor *cur)
+{
+	if (!cur->pending)
+		return 0;
+	return cur->direct ? stoup_cursor_settle(cur) : pool_next(cur, NULL);
+}
+
+/* After the end of a cursor that follows: what a newer snapshot has, and so on. */
+static int next_followed(struct stoup_cursor *cur, struct stoup_span *ret)
+{
+	int rc;
+
+	while ((rc = stoup_follow(cur)) > 0) {
+		if (cur->pending & STOUP_PENDING_FILES)
+			rc = make_direct(cur, cur->range.flags, &cur->error);
+		if (rc >= 0)
+			rc = cur->direct ? stoup_direct_next(cur, ret) : pool_next(cur, ret);
+		if (rc != 0)
+			break;
+	}
+	return rc;
+}
+
+int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
+{
 	int rc;
 
 	if (!cur)
@@ -655,17 +720,19 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		*ret = cur->owed_span;
 		return 1;
 	}
-	if (cur->direct)
-		return stoup_direct_next(cur, ret);
-	stoup_cursor_let_go(cur);
-	while ((rc = step(cur, ret)) == -EPIPE && !cur->hasty) {
-		/* One deadline for the call, also when the next daemon ends as well. */
-		if (deadline_ns == 0)
-			deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
-		rc = stoup_cursor_renew(cur, deadline_ns);
+	if (cur->pending & STOUP_PENDING_FILES) {
+		rc = make_direct(cur, cur->range.flags, &cur->error);
 		if (rc < 0)
-			break;
+			return rc;
 	}
+	if (cur->direct) {
+		rc = stoup_direct_next(cur, ret);
+	} else {
+		stoup_cursor_let_go(cur);
+		rc = pool_next(cur, ret);
+	}
+	if (rc == 0 && (cur->range.flags & STOUP_FOLLOW))
+		rc = next_followed(cur, ret);
 	if (rc >= 0)
 		cur->error.code = 0;
 	return rc;

@@ -50,11 +50,19 @@ struct stoup_bounds {
 	uint64_t limit;         /* UINT64_MAX = none */
 	int64_t later_ns;       /* STOUP_AVAILABLE: from a key to the time that was asked for */
 	uint32_t flags;         /* STOUP_BACKWARD and so on */
+	uint32_t settle;        /* STOUP_SETTLE_* */
 };
+
+/* What is to be known before the first span. */
+#define STOUP_SETTLE_NONE  0u
+#define STOUP_SETTLE_LIMIT 1u /* which records the limit leaves */
+#define STOUP_SETTLE_BOTH  2u /* the ordinals of both ends, in `low` and `high` */
 
 /* What is to be done before the next span: stoup_cursor_settle. */
 #define STOUP_PENDING_ANCHOR 0x1u /* in a new snapshot, where the anchor is not found yet */
-#define STOUP_PENDING_EDGES  0x2u /* which records the limit leaves is not known yet */
+#define STOUP_PENDING_EDGES  0x2u /* ordinals of the range are not known yet */
+#define STOUP_PENDING_FILES                                                                        \
+	0x4u /* in a new snapshot, whose files are not mapped yet (direct mode) */
 
 struct stoup_cursor {
 	struct stoup *st;
@@ -91,6 +99,7 @@ struct stoup_cursor {
 	uint64_t low,
 		high; /* the range's ordinals in the cursor's snapshot, as far as they are known */
 	struct stoup_anchor anchor;
+	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
 	uint64_t next_off; /* resuming: records between the anchor and the border */
 	/* what was passed last: its key, and how many records in a row have it */
 	int64_t tail_key;
@@ -147,7 +156,16 @@ int stoup_cursor_settle(struct stoup_cursor *cur);
 /* The limit lies in [*low, *high): cut there, and let nothing come after it. */
 void stoup_cursor_limit(struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high);
 
+/* ---- follow.c -------------------------------------------------------------------------------- */
+
+/* A cursor with STOUP_FOLLOW stands at its end, at rest: 1, it went over to a newer snapshot; 0, there is none; a
+ * negative errno with text. */
+int stoup_follow(struct stoup_cursor *cur);
+
 /* ---- cursor.c -------------------------------------------------------------------------------- */
+
+/* At rest: do what is pending, over the ends of daemons, but yield nothing. 0, or as stoup_next. */
+int stoup_cursor_ready(struct stoup_cursor *cur);
 
 /* The first segment of a part that reaches from_ns (0: the first of all). */
 uint32_t stoup_part_begin(const struct stoup_part *part, int64_t from_ns);
@@ -250,6 +268,9 @@ void stoup_anchor_skip(struct stoup_cursor *cur, const struct stoup_catalog_segm
 /* The session has ended: go over to another one. 0; -EPIPE, -ESTALE, -ENOMEM with text. The cursor
  * is at rest. */
 int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns);
+
+/* Go over to a snapshot, whose references become the cursor's. 0; -ESTALE, -ENOMEM with text. At rest. */
+int stoup_cursor_move(struct stoup_cursor *cur, struct stoup_snapshot *snap);
 
 /* At work in the new snapshot: find the anchor, and what comes next. 0, or as stoup_next. */
 int stoup_cursor_locate(struct stoup_cursor *cur);

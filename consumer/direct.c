@@ -342,6 +342,20 @@ static int run_cut(struct stoup_cursor *cur, const struct run *run, struct stoup
 	return 1;
 }
 
+/* A later snapshot begins behind what is handed out now. */
+static void run_anchor(
+	struct stoup_cursor *cur, const struct run *run, const struct stoup_span *span)
+{
+	uint32_t part = cur->at.part;
+
+	cur->span_base = span->base;
+	cur->span_cnt = span->record_cnt;
+	cur->span_ordinal = span->ordinal;
+	cur->at.part = (uint32_t)(run->part - cur->parts);
+	stoup_anchor_take(cur);
+	cur->at.part = part;
+}
+
 /* Does a daemon serve the handle? Looked for as in a scan of the pool, at most a hundred times a second. */
 static int served(struct stoup *st)
 {
@@ -380,6 +394,8 @@ int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		}
 		if (!run_cut(cur, &run, ret))
 			continue;
+		if (cur->range.flags & STOUP_FOLLOW)
+			run_anchor(cur, &run, ret);
 		atomic_fetch_add_explicit(&st->direct_cnt, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(
 			&st->direct_record_cnt, ret->record_cnt, memory_order_relaxed);

@@ -19,7 +19,7 @@
 
 #define RANGE_FLAGS                                                                                \
 	(STOUP_BACKWARD | STOUP_DIRECT | STOUP_DIRECT_OR_POOL | STOUP_FROM_AFTER |                 \
-		STOUP_TO_INCLUDED | STOUP_ORDINALS | STOUP_LAST | STOUP_AVAILABLE)
+		STOUP_TO_INCLUDED | STOUP_ORDINALS | STOUP_LAST | STOUP_FOLLOW | STOUP_AVAILABLE)
 
 /* ---- what was asked for ---------------------------------------------------------------------- */
 
@@ -87,6 +87,8 @@ void stoup_bounds_make(const struct stoup_range *range, const struct stoup_schem
 	bounds.flags = range->flags;
 	if (range->limit)
 		bounds.limit = range->limit;
+	if (range->flags & STOUP_LAST)
+		bounds.settle = STOUP_SETTLE_LIMIT;
 	if ((range->flags & STOUP_AVAILABLE) && (schema->flags & STOUP_SCHEMA_BAR))
 		bounds.later_ns =
 			schema->interval_ns < INT64_MAX ? (int64_t)schema->interval_ns : INT64_MAX;
@@ -112,6 +114,9 @@ void stoup_bounds_make(const struct stoup_range *range, const struct stoup_schem
 		else if (bounds.to_ns == 0)
 			bounds.end = 0;
 	}
+	/* Between a key and itself: after it, and before it. */
+	if (bounds.to_ns != 0 && bounds.from_ns > bounds.to_ns)
+		bounds.end = 0;
 	*ret = bounds;
 }
 
@@ -125,7 +130,7 @@ static void count_anew(struct stoup_cursor *cur)
 	cur->left = cur->range.limit;
 	cur->low = cur->range.begin;
 	cur->high = cur->range.end;
-	if (flags & STOUP_LAST)
+	if (cur->range.settle != STOUP_SETTLE_NONE)
 		cur->pending |= STOUP_PENDING_EDGES;
 	/* What follows the last ones is not counted. */
 	if ((flags & STOUP_LAST) && (flags & STOUP_FOLLOW))
@@ -144,7 +149,7 @@ void stoup_cursor_bound(struct stoup_cursor *cur)
 void stoup_cursor_again(struct stoup_cursor *cur)
 {
 	if (cur->anchor.valid)
-		cur->pending = STOUP_PENDING_ANCHOR;
+		cur->pending |= STOUP_PENDING_ANCHOR;
 	else
 		count_anew(cur);
 	stoup_cursor_rewind(cur);
@@ -280,12 +285,34 @@ int stoup_cursor_end_edge(struct stoup_cursor *cur, uint64_t *ret)
 	return rc;
 }
 
+static int both_settle(struct stoup_cursor *cur)
+{
+	uint64_t begin = 0, end = 0;
+	int rc = stoup_cursor_begin_edge(cur, &begin);
+
+	if (rc == 0)
+		rc = stoup_cursor_end_edge(cur, &end);
+	if (rc < 0)
+		return rc;
+	cur->low = begin;
+	cur->high = end;
+	cur->pending &= ~STOUP_PENDING_EDGES;
+	return 0;
+}
+
 /* Which records the limit leaves, counted from the range's end or from its begin. */
 static int edges_settle(struct stoup_cursor *cur)
 {
 	int at_end = (cur->range.flags & STOUP_LAST) && cur->step > 0, rc;
 	uint64_t limit = cur->range.limit, edge = 0;
 
+	/* Nothing is in the range, and a segment that has its edges need not be. */
+	if (cur->high == 0) {
+		cur->pending &= ~STOUP_PENDING_EDGES;
+		return 0;
+	}
+	if (cur->range.settle == STOUP_SETTLE_BOTH)
+		return both_settle(cur);
 	rc = at_end ? stoup_cursor_end_edge(cur, &edge) : stoup_cursor_begin_edge(cur, &edge);
 	if (rc < 0)
 		return rc;
@@ -313,4 +340,57 @@ int stoup_cursor_settle(struct stoup_cursor *cur)
 	if (rc == 0 && (cur->pending & STOUP_PENDING_EDGES))
 		rc = edges_settle(cur);
 	return rc;
+}
+
+/* ---- seeking --------------------------------------------------------------------------------- */
+
+/* From where on (backward: up to where) keys are still to come. */
+static void seek_key(struct stoup_cursor *cur, int64_t key_ns)
+{
+	int unbound = 0;
+	int64_t key =
+		first_key_at(key_ns < 0 ? 0 : key_ns, cur->step < 0, cur->range.later_ns, &unbound);
+
+	cur->from_ns = cur->range.from_ns;
+	cur->to_ns = cur->range.to_ns;
+	if (cur->step > 0) {
+		if (key > cur->from_ns)
+			cur->from_ns = key;
+		return;
+	}
+	/* Keys are positive: none is below 1. */
+	if (key < 1)
+		key = 1;
+	if (!unbound && (cur->to_ns == 0 || key < cur->to_ns))
+		cur->to_ns = key;
+}
+
+int stoup_seek(struct stoup_cursor *cur, int64_t key_ns)
+{
+	if (!cur)
+		return -EINVAL;
+	if (!stoup_client_own(cur->st)) {
+		cur->error.text[0] = 0;
+		return stoup_client_refused(cur->st, &cur->error);
+	}
+	if (cur->failed)
+		return cur->error.code;
+	cur->error.code = 0;
+	cur->error.text[0] = 0;
+	cur->owed = 0;
+	cur->span_cnt = 0;
+	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
+	/* Nothing was passed; what was asked for is all that another snapshot needs. */
+	cur->anchor.valid = 0;
+	cur->tail_next = 0;
+	if (cur->pending & STOUP_PENDING_ANCHOR) {
+		cur->pending &= ~STOUP_PENDING_ANCHOR;
+		count_anew(cur);
+	}
+	cur->left = cur->range.limit;
+	if ((cur->range.flags & STOUP_LAST) && (cur->range.flags & STOUP_FOLLOW))
+		cur->left = UINT64_MAX;
+	seek_key(cur, key_ns);
+	stoup_cursor_rewind(cur);
+	return 0;
 }

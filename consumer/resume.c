@@ -116,6 +116,12 @@ static int fail(struct stoup_cursor *cur)
 	return cur->error.code;
 }
 
+/* What the newer snapshot is. */
+static const char *since(const struct stoup_cursor *cur)
+{
+	return cur->followed ? "was rescanned" : "was attached to anew";
+}
+
 static int gone(struct stoup_cursor *cur, int why)
 {
 	if (why == -ENOMEM)
@@ -123,10 +129,9 @@ static int gone(struct stoup_cursor *cur, int why)
 			&cur->error, why, "no memory for the parts of '%.100s'", cur->name);
 	stoup_error_set(&cur->error, -ESTALE,
 		why == -ENOTUNIQ ? "the layout of series '%.100s' is another one since pool "
-				   "'%s' was attached to anew: attach anew"
-				 : "series '%.100s' is gone from the store since pool '%s' was "
-				   "attached to anew",
-		cur->name, cur->ses->pool);
+				   "'%s' %s: attach anew"
+				 : "series '%.100s' is gone from the store since pool '%s' %s",
+		cur->name, cur->ses->pool, since(cur));
 	return fail(cur);
 }
 
@@ -199,14 +204,21 @@ static void anchor_from_begin(struct stoup_cursor *cur)
 
 int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
 {
-	struct stoup_snapshot *snap;
-	struct stoup_session *ses;
-	struct stoup_part *parts;
-	uint32_t part_cnt;
 	int rc = stoup_renew(cur->st, cur->ses, deadline_ns, &cur->error);
 
 	if (rc < 0)
 		return rc;
+	return stoup_cursor_move(cur, stoup_snapshot_current(cur->st));
+}
+
+int stoup_cursor_move(struct stoup_cursor *cur, struct stoup_snapshot *snap)
+{
+	struct stoup_session *ses;
+	struct stoup_part *parts;
+	uint32_t part_cnt;
+	int rc;
+
+	cur->followed = snap->session == cur->ses;
 	if (!(cur->pending & STOUP_PENDING_ANCHOR) && cur->anchor.valid) {
 		cur->next_off = cur->step > 0 ? border(cur) - cur->anchor.ordinal
 		                              : cur->anchor.ordinal - border(cur);
@@ -216,7 +228,6 @@ int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
 	/* What was left out before the first record has no place in the next snapshot. */
 	if (!cur->anchor.valid)
 		cur->tail_next = 0;
-	snap = stoup_snapshot_current(cur->st);
 	stoup_hand_fini(cur->ses, &cur->hand);
 	rc = stoup_series_parts(snap, cur->name, cur->schema, &parts, &part_cnt);
 	if (rc < 0) {
@@ -233,6 +244,8 @@ int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
 	cur->parts = parts;
 	cur->part_cnt = part_cnt;
 	cur->look_in = cur->look_every = 1;
+	if (cur->direct)
+		cur->pending |= STOUP_PENDING_FILES;
 	stoup_cursor_again(cur);
 	return 0;
 }
@@ -243,9 +256,9 @@ static int differs(struct stoup_cursor *cur, const char *what)
 {
 	stoup_error_set(&cur->error, -ESTALE,
 		"'%.80s': record %llu (key %lld), the last one read, %s since pool "
-		"'%s' was attached to anew: open a new cursor",
+		"'%s' %s: open a new cursor",
 		cur->name, (unsigned long long)cur->anchor.ordinal, (long long)cur->anchor.key,
-		what, cur->ses->pool);
+		what, cur->ses->pool, since(cur));
 	return fail(cur);
 }
 

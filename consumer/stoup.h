@@ -284,7 +284,7 @@ STOUP_API int stoup_scan(struct stoup *st, const struct stoup_series *series,
  * -EDQUOT      this process holds its share of the pool already: release something
  * -EMFILE      all lease cells of this process are in use: likewise
  * -EBUSY       more requests are in flight than the daemon takes; the cursor stays, call again
- * -ESTALE      the store changed underneath: after a restart the records before the cursor's place are no
+ * -ESTALE      the store changed underneath: after a restart or (STOUP_FOLLOW) a rescan the records before the cursor's place are no
  *              longer the same, or the cursor's snapshot is so old that it is no longer served; the text
  *              says which. Open a new cursor
  * -EPIPE       the daemon is dead or was stopped, or the connection is closed, and no other one came within
@@ -302,11 +302,64 @@ STOUP_API int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret);
  * span was handed out, the scan begins anew: what was stepped over fails again. */
 STOUP_API int64_t stoup_cursor_skip(struct stoup_cursor *cur);
 
+/* The next span begins with the first record whose key is at least key_ns; backward, ends with the last one whose
+ * key is at most key_ns: within the range, whatever was read before. The limit counts anew from there; of a range with
+ * STOUP_LAST the records stay those that it had. Only moves: reads no block, waits for nothing, and the span that is
+ * out is released. 0; -EINVAL without a cursor; -ECHILD; the code of a cursor that has failed for good. Bars of a
+ * range with STOUP_AVAILABLE count from when they were known. Of a series that kept its order
+ * (STOUP_SERIES_KEEP_ORDER) the key is the greatest one so far. */
+STOUP_API int stoup_seek(struct stoup_cursor *cur, int64_t key_ns);
+
 /* The reason behind the last negative return of stoup_next; valid until the next call on the cursor. */
 STOUP_API const struct stoup_error *stoup_cursor_error(const struct stoup_cursor *cur);
 
 /* Release the span and free the cursor. NULL is allowed. */
 STOUP_API void stoup_cursor_close(struct stoup_cursor *cur);
+
+/* The first record (or message) of a span whose key is at least key_ns, and the first whose key is above it;
+ * record_cnt where there is none: bisected. Those with the key itself lie in [bound, above). Not for a series with
+ * STOUP_SERIES_KEEP_ORDER, whose keys are in no order. Thread-safe. */
+STOUP_API uint64_t stoup_span_bound(const struct stoup_span *span, int64_t key_ns);
+STOUP_API uint64_t stoup_span_above(const struct stoup_span *span, int64_t key_ns);
+
+/* How much a range has. */
+struct stoup_count {
+	uint64_t record_min, record_max;   /* a scan yields at least and at most so many records */
+	uint64_t ordinal_min, ordinal_max; /* of the first one: between these two */
+	uint64_t
+		segment_cnt; /* segments that may have some: spans that a scan of the pool yields at most */
+	uint64_t raw_len; /* bytes of their blocks, decoded: what a pool needs to keep all of it */
+	int64_t first_key,
+		last_key; /* no record of it has an earlier or a later key; 0 where record_max is 0 */
+	uint32_t volume_cnt; /* volumes that may have some */
+	uint32_t exact;      /* 1: record_min is record_max */
+};
+
+/* Count the records of `range` (NULL = all) in the newest snapshot that the attachment has. `exact` 0: from the index
+ * alone, in the time of two bisections and a walk over the index of what is in the range; never waits, and is exact by
+ * itself where the range begins and ends between segments, or by ordinals. `exact` 1: reads two blocks at most, those in
+ * which the range begins and ends. Limit, STOUP_LAST and STOUP_BACKWARD count as of stoup_scan, STOUP_FOLLOW counts
+ * what is there; STOUP_DIRECT reads the volume's file instead of the pool. 0; the codes of stoup_scan, and where `exact`
+ * is 1 those of stoup_next. Thread-safe. */
+STOUP_API int stoup_count(struct stoup *st, const struct stoup_series *series,
+	const struct stoup_range *range, int exact, struct stoup_count *ret,
+	struct stoup_error *err);
+
+/* Wait until the store has a newer snapshot: 1 there is one, 0 not within timeout_ns (0: only look). What is new is
+ * told from the snapshot at whose end a cursor with STOUP_FOLLOW stood in this thread (stoup_next returned 0), else
+ * from the newest one of the attachment. Nothing is taken: the next stoup_next of such a cursor does that, or
+ * stoup_refresh:
+ *
+ *      while ((rc = stoup_next(cur, &span)) >= 0) {
+ *              if (rc > 0)
+ *                      take(&span);
+ *              else if (stoup_wait_news(st, 1000000000, &err) < 0)
+ *                      die(err.text);
+ *      }
+ *
+ * Sleeps; the daemon wakes it. When the daemon ends, waits for the next one, up to options.reconnect_ns, which is news
+ * as well. -EPIPE, -ETIME, -ECHILD as of stoup_next. Thread-safe. */
+STOUP_API int stoup_wait_news(struct stoup *st, uint64_t timeout_ns, struct stoup_error *err);
 
 /* Keep the bytes of a span beyond the next call on its cursor. */
 struct stoup_lease {
@@ -394,8 +447,9 @@ struct stoup_array {
  *   else in the pool, if one block holds all of it: the block stays leased.
  *
  * All else is -EFBIG, found in the index before a block is read; the text has the numbers and what mends it.
- * range.flags: STOUP_DIRECT for the first way alone, else 0 or STOUP_DIRECT_OR_POOL. May block as stoup_scan
- * and stoup_next, and returns their codes; -EINVAL also for STOUP_BACKWARD. Thread-safe. */
+ * range.flags: STOUP_DIRECT for the first way alone; those that bound it as of stoup_scan. May block as stoup_scan
+ * and stoup_next, and returns their codes; -EINVAL also for STOUP_BACKWARD and STOUP_FOLLOW. With a limit a block at
+ * its end may be read first. Thread-safe. */
 STOUP_API int stoup_array(struct stoup *st, const struct stoup_series *series,
 	const struct stoup_range *range, struct stoup_array *ret, struct stoup_error *err);
 
