@@ -163,10 +163,10 @@ static void range_read(const struct stoup_cursor *cur, struct stoup_lookup *look
 {
 	const struct stoup_schema *schema = cur->schema;
 
-	look->from_ns = cur->from_ns;
-	look->last_ns = cur->to_ns ? cur->to_ns - 1 : INT64_MAX;
-	look->begin = 0;
-	look->end = UINT64_MAX;
+	look->from_ns = cur->range.from_ns;
+	look->last_ns = cur->range.to_ns ? cur->range.to_ns - 1 : INT64_MAX;
+	look->begin = cur->low;
+	look->end = cur->high;
 	look->shift = 0;
 	if (schema->flags & STOUP_SCHEMA_BAR)
 		look->shift =
@@ -357,14 +357,16 @@ static int segment_open(
 	int rc;
 
 	if (cur->direct) {
-		if (cur->schema->stride == 0 && !look->checked[border]) {
-			rc = stoup_direct_check(cur, part, seg);
-			if (rc < 0)
-				return rc;
-			look->checked[border] = 1;
-		}
+		if (!part->bytes)
+			return stoup_error_set(&cur->error, -ESTALE,
+				"'%.100s': a volume that came later is not mapped: open a new cursor",
+				cur->name);
 		*ret = part->bytes + part->vol->blocks[seg->block_idx].stored_off + seg->raw_off;
-		return 0;
+		if (cur->schema->stride != 0 || look->checked[border])
+			return 0;
+		rc = stoup_direct_look(cur, part, seg, ret);
+		look->checked[border] = rc == 0;
+		return rc;
 	}
 	rc = lease(cur, border, step);
 	if (rc < 0)
@@ -433,8 +435,11 @@ static int segment_enter(struct stoup_cursor *cur, uint32_t border)
 	look->border = look->before = border;
 	look->hint = step > 0 ? 0 : step < 0 ? cnt - 1 : UINT64_MAX;
 	look->seg_low = seg->first_key > look->from_ns ? seg->first_key : look->from_ns;
-	look->seg_until =
-		border + 1 < look->border_cnt ? look->border_keys[border + 1] - 1 : INT64_MAX;
+	look->seg_until = INT64_MAX;
+	if (border + 1 < look->border_cnt)
+		look->seg_until = look->border_keys[border + 1] - 1;
+	else if (cur->range.flags & STOUP_FOLLOW)
+		look->seg_until = seg->last_key - 1; /* later data may begin with that key */
 	return 0;
 }
 
@@ -511,6 +516,18 @@ static int segment_find(struct stoup_cursor *cur, int64_t key_ns, struct stoup_s
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
+/* What the cursor's snapshot and range are now: 0, or a negative errno with text. */
+static int borders_check(struct stoup_cursor *cur)
+{
+	const struct stoup_lookup *look = cur->lookup;
+
+	if (look->snap == cur->snap && look->snap_seq == cur->snap->seq &&
+		look->session_no == cur->ses->no && look->begin == cur->low &&
+		look->end == cur->high)
+		return 0;
+	return borders_make(cur);
+}
+
 /* Find it wherever it is: 1, 0, or a negative errno with text. */
 static int find(struct stoup_cursor *cur, int64_t time_ns, struct stoup_span *ret)
 {
@@ -526,9 +543,8 @@ static int find(struct stoup_cursor *cur, int64_t time_ns, struct stoup_span *re
 	}
 	if (!cur->direct)
 		rc = stoup_cursor_pulse(cur);
-	if (rc == 0 && (look->snap != cur->snap || look->snap_seq != cur->snap->seq ||
-			       look->session_no != cur->ses->no))
-		rc = borders_make(cur);
+	if (rc == 0)
+		rc = borders_check(cur);
 	if (rc < 0 || time_ns <= look->shift)
 		return rc;
 	key_ns = time_ns - look->shift;
@@ -558,6 +574,43 @@ static int scan_rest(struct stoup_cursor *cur)
 		stoup_session_leave(cur->ses);
 	cur->active = 0;
 	return 0;
+}
+
+/* Lookups with STOUP_FOLLOW behind all that the snapshot has: take a newer one. 0, or a negative errno with text. */
+static int follow(struct stoup_cursor *cur, int64_t time_ns)
+{
+	const struct stoup_part *last = cur->parts + cur->part_cnt;
+	int rc;
+
+	if (!(cur->range.flags & STOUP_FOLLOW) || cur->owed ||
+		atomic_load_explicit(&cur->ses->control->snapshot_seq, memory_order_acquire) <=
+			cur->snap->seq ||
+		(cur->part_cnt > 0 && time_ns < last[-1].series->last_key))
+		return 0;
+	stoup_lookup_drop(cur);
+	rc = scan_rest(cur);
+	if (rc == 0)
+		rc = stoup_follow(cur);
+	return rc < 0 ? rc : 0;
+}
+
+/* Do what is to be known before anything is looked up: 0, or a negative errno with text. */
+static int prepare(struct stoup_cursor *cur, int64_t time_ns)
+{
+	int rc = 0;
+
+	if (!cur->snap)
+		return stoup_error_set(&cur->error, -EINVAL,
+			"a cursor over many series has no as-of: stoup_asof_all, with a cursor of each");
+	if (cur->range.limit != UINT64_MAX)
+		return stoup_error_set(&cur->error, -EINVAL,
+			"a range with a limit has no as-of: a limit counts what a scan yields");
+	rc = follow(cur, time_ns);
+	/* Ordinals of another snapshot, or files that are not mapped yet. */
+	if (rc == 0 && (cur->pending & STOUP_PENDING_FILES ||
+			       (cur->pending && cur->range.flags & STOUP_ORDINALS)))
+		rc = stoup_cursor_ready(cur);
+	return rc;
 }
 
 static struct stoup_lookup *lookup_make(struct stoup_cursor *cur)
@@ -596,6 +649,10 @@ static __attribute__((noinline)) int look_up(
 	cur->lookup_failed = 1;
 	if (!cur->lookup && !lookup_make(cur))
 		return -ENOMEM;
+	rc = prepare(cur, time_ns);
+	if (rc < 0)
+		return rc;
+	cur->lookup_failed = 1;
 	while ((rc = find(cur, time_ns, ret)) == -EPIPE) {
 		stoup_lookup_drop(cur);
 		rc = scan_rest(cur);

@@ -167,19 +167,21 @@ static void end(void)
 static struct {
 	struct pair pairs[RECORD_CAP];
 	uint64_t cnt;
-	int64_t from_ns, to_ns; /* of the range; 0 = open */
+	int64_t from_ns, to_ns; /* keys of the range; 0 = open */
+	uint64_t begin, end;    /* ordinals of the range */
 	int64_t later_ns;       /* from a key on until it is known */
 } naive;
 
-static void naive_read(int64_t from_ns, int64_t to_ns, int64_t later_ns)
+static void naive_read(int64_t later_ns)
 {
 	struct stoup_cursor *scan = fake_scan(st, "A/x", 0, 0);
 	struct stoup_span span;
 	int rc;
 
 	naive.cnt = 0;
-	naive.from_ns = from_ns;
-	naive.to_ns = to_ns;
+	naive.from_ns = naive.to_ns = 0;
+	naive.begin = 0;
+	naive.end = UINT64_MAX;
 	naive.later_ns = later_ns;
 	while ((rc = stoup_next(scan, &span)) > 0) {
 		ck_assert_uint_eq(span.ordinal, naive.cnt);
@@ -206,7 +208,7 @@ static int64_t naive_find(int64_t time_ns, int strict)
 			break;
 		if (naive.to_ns != 0 && highest >= naive.to_ns)
 			break;
-		if (highest >= naive.from_ns)
+		if (highest >= naive.from_ns && i >= naive.begin && i < naive.end)
 			found = (int64_t)i;
 	}
 	return found;
@@ -274,38 +276,71 @@ static void look_all(struct stoup_cursor *c)
 
 /* ---- no difference --------------------------------------------------------------------------- */
 
-static void range_random(int64_t *from_ns, int64_t *to_ns)
+/* A range, and what it means in keys and ordinals. */
+static struct stoup_range range_random(enum kind kind, uint32_t flags)
 {
+	struct stoup_range range = {.flags = flags};
 	uint64_t a = naive.cnt ? rnd(naive.cnt) : 0, b = naive.cnt ? rnd(naive.cnt) : 0;
 
-	*from_ns = *to_ns = 0;
-	if (naive.cnt == 0 || rnd(4) == 0)
-		return;
+	if (naive.cnt == 0 || rnd(5) == 0)
+		return range;
+	if (rnd(4) == 0) {
+		range.flags |= STOUP_ORDINALS;
+		range.from_ns = (int64_t)a;
+		range.to_ns = rnd(3) ? (int64_t)(b < a ? a + 1 : b) : 0;
+		naive.begin = a;
+		naive.end = range.to_ns ? (uint64_t)range.to_ns : UINT64_MAX;
+		return range;
+	}
 	if (rnd(3) && naive.pairs[a].key != UNDEFINED)
-		*from_ns = naive.pairs[a].key + (int64_t)rnd(2);
+		range.from_ns = naive.pairs[a].key + (int64_t)rnd(2);
 	if (rnd(3) && naive.pairs[b].key != UNDEFINED)
-		*to_ns = naive.pairs[b].key + (int64_t)rnd(2);
-	if (*to_ns != 0 && *to_ns < *from_ns)
-		*to_ns = *from_ns + (int64_t)rnd(30);
+		range.to_ns = naive.pairs[b].key + (int64_t)rnd(2);
+	if (range.to_ns != 0 && range.to_ns < range.from_ns)
+		range.to_ns = range.from_ns + (int64_t)rnd(30);
+	naive.from_ns = range.from_ns;
+	naive.to_ns = range.to_ns;
+	if (range.from_ns != 0 && rnd(3) == 0) {
+		range.flags |= STOUP_FROM_AFTER;
+		naive.from_ns++;
+	}
+	if (range.to_ns != 0 && rnd(3) == 0) {
+		range.flags |= STOUP_TO_INCLUDED;
+		naive.to_ns++;
+	}
+	/* The same keys, said as the times of their closes. */
+	if (kind == BARS && rnd(2) && range.from_ns != 0 && range.to_ns != 0) {
+		range.flags |= STOUP_AVAILABLE;
+		range.from_ns += INTERVAL;
+		range.to_ns += INTERVAL;
+	}
+	return range;
+}
+
+static void scan_range(const struct stoup_range *range)
+{
+	struct stoup_series series;
+	struct stoup_error err;
+
+	fake_check(stoup_series_find(st, "A/x", &series, &err), &err);
+	fake_check(stoup_scan(st, &series, range, &cur, &err), &err);
 }
 
 static void compare(enum kind kind, uint32_t flags)
 {
 	for (uint32_t i = 0; i < SERIES_CNT; i++) {
-		int64_t from_ns, to_ns;
+		struct stoup_range range = {.flags = flags};
 
 		begin_series(kind);
 		for (uint32_t v = 0; flags & STOUP_DIRECT && v < fake.volume_cnt; v++)
 			fake_file(&fake, v, (uint32_t)rnd(65536));
 		begin_pool();
-		naive_read(0, 0, kind == BARS ? INTERVAL : 0);
-		range_random(&from_ns, &to_ns);
-		if (i == 0)
-			from_ns = to_ns = 0;
-		naive.from_ns = from_ns;
-		naive.to_ns = to_ns;
-		cur = fake_scan_flags(
-			st, "A/x", from_ns, to_ns, flags | (i % 3 == 1 ? STOUP_BACKWARD : 0));
+		naive_read(kind == BARS ? INTERVAL : 0);
+		if (i > 0)
+			range = range_random(kind, flags | (i % 3 == 1      ? STOUP_BACKWARD
+								   : rnd(2) ? STOUP_FOLLOW
+									    : 0));
+		scan_range(&range);
 		look_all(cur);
 		end();
 	}
@@ -479,6 +514,70 @@ START_TEST(what_fails_is_told_and_the_cursor_stays)
 }
 END_TEST
 
+START_TEST(a_limit_is_of_scans_alone)
+{
+	const struct stoup_range range = {.limit = 2};
+	struct stoup_span span;
+
+	begin_three();
+	stoup_cursor_close(cur);
+	scan_range(&range);
+	ck_assert_int_eq(stoup_asof(cur, 45, &span), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "limit"));
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	end();
+}
+END_TEST
+
+START_TEST(a_seek_of_the_scan_does_not_move_the_range_of_lookups)
+{
+	struct stoup_span span;
+
+	begin_three();
+	ck_assert_int_eq(stoup_seek(cur, 60), 0);
+	ck_assert_uint_eq(value_at(25), 1);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	ck_assert_uint_eq(span.ordinal, 7);
+	end();
+}
+END_TEST
+
+START_TEST(lookups_that_follow_see_what_a_rescan_adds)
+{
+	static const struct fake_series more[] = {
+		{.name = "A/x",
+			.schema = "pair",
+			.segment_cnt = 2,
+			.segments = {{0, 2, {70, 80}}, {1, 1, {90}}}},
+	};
+	const struct stoup_range range = {.flags = STOUP_FOLLOW};
+	struct stoup_cursor *still;
+	struct stoup_span span;
+
+	begin_three();
+	still = cur;
+	scan_range(&range);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	ck_assert_uint_eq(value_at(85), 8);
+	ck_assert_uint_eq(value_at(85), 8);
+	fake_volume(&fake, 2, 0, 2, more, 1);
+	fake_rescan(&fake);
+	/* Nothing that was added can be before what was there. */
+	ck_assert_uint_eq(value_at(65), 7);
+	/* What was added begins with the last key. */
+	ck_assert_uint_eq(value_at(70), 1000000);
+	ck_assert_uint_eq(value_at(85), 1000001);
+	ck_assert_uint_eq(value_at(95), 1000002);
+	/* The scan goes on behind its first span. */
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	ck_assert_uint_eq(span.ordinal, 4);
+	ck_assert_int_eq(stoup_asof(still, 85, &span), 1);
+	ck_assert_uint_eq(span.ordinal, 8);
+	stoup_cursor_close(still);
+	end();
+}
+END_TEST
+
 START_TEST(a_cursor_counts_what_it_looks_up)
 {
 	struct stoup_stats stats = {.struct_len = sizeof(stats)};
@@ -543,7 +642,7 @@ START_TEST(every_place_of_a_random_series_outlives_its_daemon)
 
 		begin_series(i % 2 ? KEPT : SORTED);
 		begin_pool();
-		naive_read(0, 0, 0);
+		naive_read(0);
 		cur = fake_scan(st, "A/x", 0, 0);
 		look_all(cur);
 		die();
@@ -705,6 +804,9 @@ int main(void)
 	tcase_add_test(life, a_series_without_records_answers_no_time);
 	tcase_add_test(life, a_lookup_moves_no_scan_and_a_scan_no_lookup);
 	tcase_add_test(life, what_fails_is_told_and_the_cursor_stays);
+	tcase_add_test(life, a_limit_is_of_scans_alone);
+	tcase_add_test(life, a_seek_of_the_scan_does_not_move_the_range_of_lookups);
+	tcase_add_test(life, lookups_that_follow_see_what_a_rescan_adds);
 	tcase_add_test(life, a_cursor_counts_what_it_looks_up);
 	tcase_add_test(life, lookups_go_on_with_the_daemon_that_comes_after);
 	tcase_add_test(life, every_place_of_a_random_series_outlives_its_daemon);
