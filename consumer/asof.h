@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* asof.h - the inside of as-of lookups: where a cursor's last lookup stands (asof.c), and how the place of a
- * key is found inside one segment (asof_search.c).
+ * key is found: which segment (asof_segment.c), which record in it (asof_search.c).
  *
  *      borders    [k0][k1][k2][k3]...   first keys of all segments that the range meets: which segment
  *                      |                without leasing any
@@ -105,6 +105,42 @@ void stoup_lookup_drop(struct stoup_cursor *cur);
 
 /* The same, and free it: the cursor is closed. */
 void stoup_lookup_fini(struct stoup_cursor *cur);
+
+/* ---- asof_segment.c -------------------------------------------------------------------------- */
+
+/* The time before a key, whatever its bytes are. */
+static inline int64_t stoup_time_below(int64_t key)
+{
+	return (int64_t)((uint64_t)key - 1);
+}
+
+/* Nothing is known; what is leased stays until it is given back. */
+static inline void stoup_lookup_forget(struct stoup_lookup *look)
+{
+	look->low = look->seg_low = INT64_MAX;
+	look->until = look->seg_until = INT64_MIN;
+	look->key_at = look->key_end = NULL;
+	look->border = STOUP_ASOF_NONE;
+}
+
+/* Make the borders of what the cursor's snapshot and range are now, unless they are that: 0, -ENOMEM, -EFBIG with
+ * text. */
+int stoup_borders_check(struct stoup_cursor *cur);
+
+/* Free what was known of them. */
+void stoup_borders_clear(struct stoup_lookup *look);
+
+/* The last segment that begins at or before key_ns; STOUP_ASOF_NONE where all begin later. */
+uint32_t stoup_border_find(const struct stoup_lookup *look, int64_t key_ns);
+
+/* Lease that segment instead of the one of before: 0, or as stoup_next with text and nothing known. */
+int stoup_border_enter(struct stoup_cursor *cur, uint32_t border);
+
+/* The leased segment has the answer, or none is in the range: 1 with *ret, or 0. */
+int stoup_border_read(struct stoup_cursor *cur, int64_t key_ns, struct stoup_span *ret);
+
+/* Have the block of the answer loaded, without waiting for it. */
+void stoup_border_ask(struct stoup_cursor *cur, int64_t time_ns);
 
 /* ---- asof_search.c --------------------------------------------------------------------------- */
 
