@@ -99,6 +99,13 @@ def ratio_check(case, numerator, denominator, target):
     return at_least(what, target, stats.ratios(case, numerator, denominator))
 
 
+def rate_of(case):
+    """Millions a second of the case's reference."""
+    measured = stats.times(case, case["reference"])
+    return {"median": case["records"] * 1e3 / measured["median"], "low": case["records"] * 1e3 / measured["high"],
+            "high": case["records"] * 1e3 / measured["low"], "count": measured["count"]}
+
+
 def case_named(row, name):
     return next((case for case in row["cases"] if case["case"] == name), None)
 
@@ -151,6 +158,11 @@ def b3(row):
 def b4(row):
     checks = []
     for case in row["cases"]:
+        if case["case"].startswith("as-of"):
+            if case["case"].startswith("as-of in order") and "100th" not in case["case"]:
+                checks.append(at_least(f"{case['case']}: lookups/s", 5 * PUBLISHED["B4"][0][1] / 1e6,
+                                       rate_of(case), " M"))
+            continue
         measured = stats.times(case, "lease, alone")
         per_op = {key: measured[key] / case["records"] for key in ("median", "low", "high")}
         per_op["count"] = measured["count"]
@@ -163,7 +175,7 @@ def b4(row):
         else:
             slower = stats.ratios(case, "lease, alone", "lease, second process on the block")
             checks.append(at_most(what, 1.3, slower))
-    return checks + absents(row, "at least 5 x 2.0 M/s")
+    return checks
 
 
 def b5(row):
@@ -204,10 +216,7 @@ def b7(row):
     for case in row["cases"]:
         if case["case"] not in targets:
             continue
-        measured = stats.times(case, case["reference"])
-        rate = {"median": case["records"] * 1e3 / measured["median"], "low": case["records"] * 1e3 / measured["high"],
-                "high": case["records"] * 1e3 / measured["low"], "count": measured["count"]}
-        checks.append(at_least(f"{case['case']}: records/s", targets[case["case"]] / 1e6, rate, " M"))
+        checks.append(at_least(f"{case['case']}: records/s", targets[case["case"]] / 1e6, rate_of(case), " M"))
     return checks
 
 
