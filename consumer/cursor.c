@@ -25,6 +25,7 @@
 #include <time.h>
 #include "consumer/cursor.h"
 #include "consumer/direct.h"
+#include "consumer/stoup_filter.h"
 #include "shm/message.h"
 
 #define WINDOW_FIRST 2u
@@ -94,6 +95,7 @@ static void window_begin(struct stoup_cursor *cur)
 
 void stoup_cursor_rewind(struct stoup_cursor *cur)
 {
+	cur->left_out += cur->at.left_out;
 	cur->at = cur->asked = (struct stoup_place){0};
 	cur->begin_ordinal = 0;
 	cur->end_ordinal = UINT64_MAX;
@@ -127,8 +129,13 @@ const struct stoup_catalog_segment *stoup_place_segment(
 			continue;
 		}
 		seg = part_segments(part) + place->seg;
-		if (seg->record_cnt > 0)
-			return beyond(cur, seg) ? NULL : seg;
+		if (seg->record_cnt > 0) {
+			if (beyond(cur, seg))
+				return NULL;
+			if (!cur->where || !stoup_where_excludes(cur, part, seg))
+				return seg;
+			place->left_out++;
+		}
 		place->seg += (uint32_t)cur->step;
 	}
 	return NULL;
@@ -686,6 +693,7 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 		last = stoup_client_idle(st) && st->leaving;
 		pthread_mutex_unlock(&st->mutex);
 	}
+	stoup_filter_destroy(cur->where);
 	free(cur->anchor.bytes);
 	free(cur->parts);
 	free(cur);
