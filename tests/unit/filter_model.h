@@ -197,7 +197,8 @@ struct model_text {
 	size_t len;
 };
 
-static inline void model_put(struct model_text *text, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static inline void model_put(
+	struct model_text *text, const char *fmt, ...)
 {
 	va_list args;
 
