@@ -12,6 +12,7 @@
  * in the slow way of filter_model.h, in samples, and in whole by stoup_filter_span; what a cursor of stoup_scan_where
  * hands out must have the same records, in the scan's direction, within the range.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
 #include "codec/volume_layout.h"
@@ -134,6 +135,16 @@ static void end(struct job *job)
 }
 
 /* Records of [from, to) that match: how many, in job->expected. */
+static int in_range(const struct stoup_range *range, uint64_t i)
+{
+	int64_t key = range->flags & STOUP_ORDINALS ? (int64_t)i : key_of(i);
+
+	if (key < range->from_ns || ((range->flags & STOUP_FROM_AFTER) && key == range->from_ns))
+		return 0;
+	return range->to_ns == 0 || key < range->to_ns ||
+	       ((range->flags & STOUP_TO_INCLUDED) && key == range->to_ns);
+}
+
 static uint64_t expect(struct job *job, const struct stoup_filter *filter,
 	const struct model_node *node, const struct stoup_range *range, const char *text)
 {
@@ -145,9 +156,7 @@ static uint64_t expect(struct job *job, const struct stoup_filter *filter,
 	uint64_t kept = 0;
 
 	for (int64_t i = 0; i < cnt; i++) {
-		int64_t key = key_of(job->expected[i]);
-
-		if (key >= range->from_ns && (range->to_ns == 0 || key < range->to_ns))
+		if (in_range(range, job->expected[i]))
 			job->expected[kept++] = job->expected[i];
 	}
 	for (uint32_t i = 0; i < 30; i++) {
@@ -188,13 +197,17 @@ static uint64_t take(struct job *job, const struct stoup_filter *filter,
 static void compare(struct job *job, struct stoup_filter *filter, const struct stoup_range *range,
 	uint64_t cnt, const char *text, int pauses)
 {
+	struct stoup_range limited;
 	struct stoup_cursor *cur;
 	struct stoup_error err = {0};
 	struct stoup_span span;
 	uint64_t got = 0, span_cnt = 0;
 	int rc;
 
-	if (stoup_scan_where(job->st, &job->series, range, filter, &cur, &err) < 0)
+	limited = *range;
+	limited.limit = 1;
+	if (stoup_scan_where(job->st, &job->series, &limited, filter, &cur, &err) != -EINVAL ||
+		stoup_scan_where(job->st, &job->series, range, filter, &cur, &err) < 0)
 		die("where", err.text);
 	stoup_filter_destroy(filter); /* the cursor keeps what it needs */
 	if (stoup_filter_create(job->series.schema, text, &filter, &err) < 0)
@@ -237,6 +250,12 @@ static void ask(struct job *job)
 	if (model_below(3) == 0) {
 		range.from_ns = key_of(model_below((uint32_t)job->cnt));
 		range.to_ns = range.from_ns + model_below((uint32_t)job->cnt) * INT64_C(100);
+		range.flags |= model_below(2) ? STOUP_FROM_AFTER : 0;
+		range.flags |= model_below(2) ? STOUP_TO_INCLUDED : 0;
+	} else if (model_below(4) == 0) {
+		range.from_ns = model_below((uint32_t)job->cnt);
+		range.to_ns = range.from_ns + 1 + model_below((uint32_t)job->cnt / 3);
+		range.flags |= STOUP_ORDINALS;
 	}
 	if (stoup_filter_create(job->series.schema, text.at, &filter, &err) < 0)
 		die(text.at, err.text);
