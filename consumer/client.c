@@ -73,6 +73,7 @@ size_t stoup_struct_len(const char *name)
 		const char *name;
 		size_t len;
 	} table[] = {
+		{"stoup_count", sizeof(struct stoup_count)},
 		{"stoup_bar_record", sizeof(struct stoup_bar_record)},
 		{"stoup_bar_record_f64", sizeof(struct stoup_bar_record_f64)},
 		{"stoup_bars_spec", sizeof(struct stoup_bars_spec)},
