@@ -107,8 +107,8 @@ struct stoup_replay_options {
 STOUP_API int stoup_replay_open(struct stoup_cursor *cur, const struct stoup_replay_options *opt,
 	struct stoup_replay **ret, struct stoup_error *err);
 
-#define STOUP_REPLAY_WAIT  UINT64_MAX /* as long as it takes */
-#define STOUP_REPLAY_LATER 2          /* nothing is due yet */
+#define STOUP_REPLAY_WAIT  0xffffffffffffffffu /* as long as it takes */
+#define STOUP_REPLAY_LATER 2                   /* nothing is due yet */
 
 /* Records that are due: 1 with a span, all that are due of it together, valid until the next call; 0 at the end; else
  * STOUP_REPLAY_LATER when nothing became due within timeout_ns (0: do not wait, STOUP_REPLAY_WAIT: for ever; also
