@@ -174,6 +174,8 @@ static int prepare(const struct stoup_ask *ask, struct stoup_query *query, struc
 		if (rc == 0 && ask->where_cnt > 0)
 			rc = stoup_pick_create(
 				&source->series, ask->wheres, ask->where_cnt, &source->pick, err);
+		if (rc == -EINVAL)
+			stoup_error_prefix(err, "--where");
 	}
 	return rc;
 }
