@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "consumer/near.h"
 
 #define LIST_CAP 160u /* bytes of names in an error's text */
 
@@ -50,68 +51,35 @@ int stoup_select_add(struct stoup_select *select, char *text, struct stoup_error
 
 /* ---- names that are not there --------------------------------------------------------------------- */
 
-/* Levenshtein distance of two names that are shorter than a field's may be. */
-static size_t distance(const char *a, const char *b)
-{
-	size_t row[STOUP_FIELD_NAME_CAP + 1], a_len = strlen(a), b_len = strlen(b);
-
-	for (size_t j = 0; j <= b_len; j++)
-		row[j] = j;
-	for (size_t i = 1; i <= a_len; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= b_len; j++) {
-			size_t best = diagonal + (a[i - 1] != b[j - 1]);
-
-			diagonal = row[j];
-			best = row[j] + 1 < best ? row[j] + 1 : best;
-			row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-		}
-	}
-	return row[b_len];
-}
-
-/* One holds the other, or a third of the letters, and one at least, is mistyped at most. */
-static int is_near(const char *asked, const char *name)
-{
-	size_t len = strlen(asked);
-
-	if (strcasestr(name, asked) || (strlen(name) > 2 && strcasestr(asked, name)))
-		return 1;
-	return len < STOUP_FIELD_NAME_CAP && distance(asked, name) <= (len < 6 ? 1 : len / 3);
-}
-
-/* Names of the union, the near ones or all, as many as there is room for; how many. */
-static uint32_t list(const struct stoup_columns *all, const char *near, char *dst)
+/* Names of the union, as many as there is room for. */
+static void list(const struct stoup_columns *all, char *dst)
 {
 	size_t used = 0;
-	uint32_t cnt = 0;
 
 	*dst = 0;
 	for (uint32_t i = 0; i < all->cnt; i++) {
-		size_t len = strlen(all->names[i]);
-
-		if (near && !is_near(near, all->names[i]))
-			continue;
-		if (used + len + 8 > LIST_CAP)
-			return snprintf(dst + used, LIST_CAP - used, ", ...") > 0 ? cnt : 0;
+		if (used + strlen(all->names[i]) + 8 > LIST_CAP) {
+			snprintf(dst + used, LIST_CAP - used, ", ...");
+			return;
+		}
 		used += (size_t)snprintf(
-			dst + used, LIST_CAP - used, "%s%s", cnt ? ", " : "", all->names[i]);
-		cnt++;
+			dst + used, LIST_CAP - used, "%s%s", i ? ", " : "", all->names[i]);
 	}
-	return cnt;
 }
 
 static int tell_unknown(const struct stoup_columns *all, const char *name, struct stoup_error *err)
 {
+	struct stoup_near near = {.asked = name};
 	char text[LIST_CAP];
 
-	if (list(all, name, text) > 0)
+	for (uint32_t i = 0; i < all->cnt; i++)
+		stoup_near_offer(&near, all->names[i]);
+	if (stoup_near_text(&near, text, sizeof(text)) > 0)
 		return stoup_error_set(
-			err, -EINVAL, "there is no column %.40s; near: %s", name, text);
-	list(all, NULL, text);
-	return stoup_error_set(err, -EINVAL, "there is no column %.40s; there are %s", name, text);
+			err, -EINVAL, "--select: there is no column %.40s; near: %s", name, text);
+	list(all, text);
+	return stoup_error_set(
+		err, -EINVAL, "--select: there is no column %.40s; there are %s", name, text);
 }
 
 /* ---- the union -------------------------------------------------------------------------------------- */
@@ -176,7 +144,7 @@ int stoup_columns_make(const struct stoup_source *sources, size_t cnt,
 	for (size_t i = 0; i < cnt && rc == 0 && select->cnt > 0; i++)
 		if (sources[i].schema->flags & STOUP_SCHEMA_VARIABLE)
 			rc = stoup_error_set(err, -EINVAL,
-				"%.150s holds messages, which have no columns%s",
+				"--select: %.140s holds messages, which have no columns%s",
 				sources[i].series.name,
 				strcmp(sources[i].schema->name, "bipf") == 0
 					? ": --path takes values out of documents"
