@@ -32,6 +32,7 @@ struct naive {
 
 static struct naive naives[RANDOM_SERIES_CNT];
 static uint64_t random_state, random_seed;
+static int random_gap; /* volumes do not touch in a key */
 
 static inline uint32_t random_below(uint32_t cap)
 {
@@ -105,7 +106,7 @@ static inline void random_volumes(
 			naives[s].name = names[s][0];
 			naives[s].later = s == 1 ? FAKE_INTERVAL : 0;
 			/* Volumes touch in a key, or do not. */
-			highs[s] += highs[s] == 0 ? 10 : random_step();
+			highs[s] += highs[s] == 0 ? 10 : random_step() + random_gap;
 			random_series(&series[s], s, volume, s == 4 ? 0 : segment_cnt,
 				random_below(FAKE_BLOCK_CAP - 8), &highs[s], &value);
 		}
@@ -170,6 +171,19 @@ static inline uint32_t naive_seek(
 			ret[kept++] = ret[i];
 	}
 	return range->limit != 0 && range->limit < kept ? range->limit : kept;
+}
+
+/* The same series without the records of volumes whose bits are set. */
+static inline struct naive *naive_without(const struct naive *n, uint32_t volumes)
+{
+	static struct naive ret;
+
+	ret = *n;
+	ret.cnt = 0;
+	for (uint32_t i = 0; i < n->cnt; i++)
+		if (!(volumes >> n->records[i].volume & 1))
+			ret.records[ret.cnt++] = n->records[i];
+	return &ret;
 }
 
 /* ---- asking ---------------------------------------------------------------------------------- */
@@ -238,9 +252,10 @@ static inline uint64_t value_at(const struct stoup_span *span, uint64_t i)
 	return value;
 }
 
-/* A span has the records `expected` from *at on, which moves behind them. */
-static inline void expect_part(const struct naive *n, const struct stoup_range *range,
-	const struct stoup_span *span, const uint32_t *expected, uint32_t cnt, uint32_t *at)
+/* A span has the records `expected` from *at on, which moves behind them. Record 0 is ordinal `first`. */
+static inline void expect_part_from(const struct naive *n, uint64_t first,
+	const struct stoup_range *range, const struct stoup_span *span, const uint32_t *expected,
+	uint32_t cnt, uint32_t *at)
 {
 	ck_assert_msg(span->record_cnt >= 1, "%s: an empty span", random_text(n, range));
 	for (uint64_t i = 0; i < span->record_cnt; i++, ++*at) {
@@ -248,12 +263,18 @@ static inline void expect_part(const struct naive *n, const struct stoup_range *
 
 		ck_assert_msg(*at < cnt, "%s: more than %u records: ordinal %llu",
 			random_text(n, range), cnt, (unsigned long long)(span->ordinal + in));
-		ck_assert_msg(span->ordinal + in == expected[*at] &&
+		ck_assert_msg(span->ordinal + in == first + expected[*at] &&
 				      value_at(span, in) == n->records[expected[*at]].value,
 			"%s: record %u is ordinal %llu (value %llu), not %u", random_text(n, range),
 			*at, (unsigned long long)(span->ordinal + in),
 			(unsigned long long)value_at(span, in), expected[*at]);
 	}
+}
+
+static inline void expect_part(const struct naive *n, const struct stoup_range *range,
+	const struct stoup_span *span, const uint32_t *expected, uint32_t cnt, uint32_t *at)
+{
+	expect_part_from(n, 0, range, span, expected, cnt, at);
 }
 
 #endif
