@@ -52,6 +52,8 @@ static const char usage[] =
 	"as what:\n"
 	"  --select A,B     these columns of records, in this order; may be said again\n"
 	"  --path PATH      documents: the value there instead of the whole; may be said again\n"
+	"  --bars SPEC      bars made of trades: 1m, 1h (time), 100t (trades), 5000v (volume), 1000000n\n"
+	"                   (notional), instead of the records; the last one may be partial\n"
 	"  --count          how many records there are, and no more\n"
 	"  --format KIND    csv (default), jsonl (a JSON object each line), json (an array of them);\n"
 	"                   npy, npz: a NumPy array of the records, with all fields (redirect it: > a.npy);\n"
@@ -176,6 +178,8 @@ static int prepare(const struct stoup_ask *ask, struct stoup_query *query, struc
 				&source->series, ask->wheres, ask->where_cnt, &source->pick, err);
 		if (rc == -EINVAL)
 			stoup_error_prefix(err, "--where");
+		if (rc == 0 && query->bars && stoup_source_bars(query, source, err) < 0)
+			rc = -ENOTSUP;
 	}
 	return rc;
 }
@@ -268,6 +272,7 @@ static int run(const struct stoup_ask *ask, struct stoup *st, struct stoup_error
 		.merge = ask->merge,
 		.follow = ask->follow,
 		.skip_damaged = ask->skip_damaged,
+		.bars = ask->bars.kind ? &ask->bars : NULL,
 		.asof = ask->asof,
 		.asof_cnt = ask->asof_cnt};
 	int named, status = 1;
@@ -278,7 +283,7 @@ static int run(const struct stoup_ask *ask, struct stoup *st, struct stoup_error
 	else
 		status = answer(ask, &query, named, err);
 	for (size_t i = 0; i < query.source_cnt; i++)
-		stoup_pick_destroy(query.sources[i].pick);
+		stoup_source_fini(&query.sources[i]);
 	free(query.sources);
 	return status;
 }

@@ -28,6 +28,7 @@ enum {
 	WHERE,
 	SELECT,
 	PATH,
+	BARS,
 	COUNT,
 	FOLLOW,
 	NO_HEADER,
@@ -43,8 +44,8 @@ enum {
 
 static const char *const names[] = {"--from", "--after", "--to", "--until", "--at-ordinal",
 	"--asof", "--first", "--last", "--limit", "--reverse", "--merge", "--where", "--select",
-	"--path", "--count", "--follow", "--no-header", "--skip-damaged", "--format jsonl",
-	"--format json", "--format lines", "--format npy"};
+	"--path", "--bars", "--count", "--follow", "--no-header", "--skip-damaged",
+	"--format jsonl", "--format json", "--format lines", "--format npy"};
 
 #define RANGE (BIT(FROM) | BIT(AFTER) | BIT(TO) | BIT(UNTIL))
 
@@ -63,6 +64,7 @@ static const struct {
 	{ASOF, BIT(FIRST) | BIT(LAST) | BIT(LIMIT), "as of a time, a series has one record"},
 	{ASOF, BIT(REVERSE), "times are answered in the order in which they are said"},
 	{ASOF, BIT(MERGE), "all series are told of at each time as it is"},
+	{ASOF, BIT(BARS), "bars are made of a range"},
 	{ASOF, BIT(COUNT), "as of a time, a series has one record"},
 	{ASOF, BIT(FOLLOW), "what is added later does not change what was known"},
 	{ASOF, BIT(SKIP), "the record that is asked for may be the one that is left out"},
@@ -76,6 +78,10 @@ static const struct {
 	{FOLLOW, BIT(COUNT), "what is added later has no end"},
 	{FOLLOW, BIT(JSON), "an array ends: --format jsonl has a line for each record"},
 	{FOLLOW, BIT(ARRAY), "an array begins with the number of its records"},
+	{BARS, BIT(MERGE), "bars are made of each series by itself"},
+	{BARS, BIT(WHERE), "bars are made of all trades"},
+	{BARS, BIT(PATH) | BIT(LINES), "bars are no messages"},
+	{BARS, BIT(SKIP), "a bar without some of its trades is another one"},
 	{COUNT, BIT(REVERSE), "a count has no order"},
 	{COUNT, BIT(SELECT) | BIT(PATH), "a count has no columns"},
 	{COUNT, BIT(LINES) | BIT(ARRAY), "a count is csv, jsonl or json"},
@@ -103,6 +109,7 @@ static const struct option options[] = {
 	{"where", required_argument, NULL, WHERE},
 	{"select", required_argument, NULL, SELECT},
 	{"path", required_argument, NULL, PATH},
+	{"bars", required_argument, NULL, BARS},
 	{"count", no_argument, NULL, COUNT},
 	{"follow", no_argument, NULL, FOLLOW},
 	{"no-header", no_argument, NULL, NO_HEADER},
@@ -224,6 +231,18 @@ static int select_option(struct stoup_ask *ask)
 	return rc;
 }
 
+static int bars_option(struct stoup_ask *ask)
+{
+	struct stoup_error err = {0};
+	int rc;
+
+	ask->bars.struct_len = sizeof(ask->bars);
+	rc = stoup_bars_spec_parse(optarg, &ask->bars, &err);
+	if (rc < 0)
+		fprintf(stderr, TOOL ": --bars: %s\n", err.text);
+	return rc;
+}
+
 /* ---- options -------------------------------------------------------------------------------------- */
 
 static int range_option(struct stoup_range *range, int which)
@@ -253,6 +272,8 @@ static int value_option(struct stoup_ask *ask, int which)
 		return select_option(ask);
 	case PATH:
 		return path_option(ask);
+	case BARS:
+		return bars_option(ask);
 	case 'o':
 		return format_option(optarg, ask);
 	default:
@@ -310,6 +331,13 @@ static int pairs_check(const struct stoup_ask *ask)
 		fputs(TOOL
 			": --last, --follow and --where exclude each other: what the last ones are "
 			"is settled before a filter looks at them\n",
+			stderr);
+		return -EINVAL;
+	}
+	if (ask->follow && ask->bars.kind && (ask->given & BIT(LAST))) {
+		fputs(TOOL
+			": --last, --follow and --bars exclude each other: which bars are the last "
+			"ones is known at the end\n",
 			stderr);
 		return -EINVAL;
 	}

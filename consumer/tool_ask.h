@@ -27,7 +27,8 @@ struct stoup_ask {
 	int is_tail; /* of the rows in their order the last ones: --last, or --first with --reverse */
 	int merge, follow, count, skip_damaged, header;
 	enum stoup_table_kind kind;
-	int npy, npz; /* an array instead; npz: in a zip */
+	int npy, npz;                /* an array instead; npz: in a zip */
+	struct stoup_bars_spec bars; /* kind 0: none */
 	int64_t *asof;
 	size_t asof_cnt;
 	const char *wheres[STOUP_ASK_CAP];

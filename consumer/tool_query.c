@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include "consumer/tool_pick.h"
 #include "consumer/tool_stash.h"
 
@@ -199,6 +200,121 @@ static int scan_source(struct sink *sink, size_t source, struct stoup_error *err
 	return scan(sink, source, &range, err);
 }
 
+/* ---- bars --------------------------------------------------------------------------------------- */
+
+/* What the range says of the bars: it is over where it ends, if that is past. */
+static struct stoup_bars_spec bars_spec(const struct stoup_query *query)
+{
+	struct stoup_bars_spec spec = *query->bars;
+	const struct stoup_range *range = &query->range;
+	struct timespec now;
+	int64_t end_ns = range->to_ns;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (end_ns < INT64_MAX && (range->flags & STOUP_TO_INCLUDED))
+		end_ns++;
+	if (spec.kind == STOUP_BARS_TIME && !(range->flags & STOUP_ORDINALS) &&
+		end_ns / 1000000000 < now.tv_sec)
+		spec.end_ns = end_ns;
+	if (!query->follow)
+		spec.flags |= STOUP_BARS_LAST;
+	return spec;
+}
+
+static int bars_open(const struct stoup_query *query, const struct stoup_series *series,
+	const struct stoup_range *range, struct stoup_cursor **ret_cur, struct stoup_bars **ret,
+	struct stoup_error *err)
+{
+	struct stoup_bars_spec spec = bars_spec(query);
+	struct stoup_cursor *cur;
+	int rc = stoup_scan(query->st, series, range, &cur, err);
+
+	if (rc < 0)
+		return rc;
+	rc = stoup_bars_open(cur, &spec, ret, err);
+	if (rc < 0) {
+		stoup_error_prefix(err, "%.100s", series->name);
+		stoup_cursor_close(cur);
+		return rc;
+	}
+	*ret_cur = cur;
+	return 0;
+}
+
+int stoup_source_bars(
+	const struct stoup_query *query, struct stoup_source *source, struct stoup_error *err)
+{
+	int rc = bars_open(query, &source->series, NULL, &source->bars_cur, &source->bars, err);
+
+	if (rc == 0)
+		source->schema = stoup_bars_schema(source->bars);
+	return rc;
+}
+
+void stoup_source_fini(struct stoup_source *source)
+{
+	stoup_pick_destroy(source->pick);
+	stoup_bars_close(source->bars);
+	stoup_cursor_close(source->bars_cur);
+}
+
+/* All bars that are there, as far as the sink takes them. */
+static int bars_drain(
+	struct sink *sink, size_t source, struct stoup_bars *bars, struct stoup_error *err)
+{
+	struct stoup_span span;
+	int rc = 0;
+
+	while (sink->left > 0 && rc >= 0 && (rc = stoup_bars_next_span(bars, &span)) != 0)
+		rc = rc < 0 ? stoup_error_set(err, rc, "%s", stoup_bars_error(bars)->text)
+		            : run_put(sink, source, &span, 0, 1, 1, err);
+	return rc;
+}
+
+/* Which of all bars, and in which order: bars are made forward alone. */
+static int bars_order(const struct stoup_stash *stash, struct sink *sink, struct stoup_error *err)
+{
+	const struct stoup_query *query = sink->query;
+	int backward = (query->range.flags & STOUP_BACKWARD) != 0, rc = 0;
+	size_t cnt = stash->cnt < query->limit ? stash->cnt : (size_t)query->limit;
+	/* Backward, the last rows are the first bars. */
+	size_t from = backward == query->tail ? 0 : stash->cnt - cnt;
+
+	for (size_t i = 0; i < cnt && rc == 0; i++) {
+		struct stoup_span span;
+		size_t at = backward ? from + cnt - 1 - i : from + i;
+		struct stoup_run run = stoup_stash_at(stash, at, &span);
+
+		rc = run_put(sink, run.source, &span, 0, 1, 1, err);
+	}
+	return rc;
+}
+
+static int bars_source(struct sink *sink, size_t source, struct stoup_error *err)
+{
+	const struct stoup_query *query = sink->query;
+	int is_ordered = !query->tail && !(query->range.flags & STOUP_BACKWARD);
+	struct stoup_range range = query->range;
+	struct stoup_stash stash = {0};
+	struct sink keep = {
+		.query = sink->query, .take = stoup_stash_take, .arg = &stash, .left = UINT64_MAX};
+	struct stoup_cursor *cur;
+	struct stoup_bars *bars;
+	int rc;
+
+	range.flags &= ~STOUP_BACKWARD;
+	rc = bars_open(query, &query->sources[source].series, &range, &cur, &bars, err);
+	if (rc < 0)
+		return rc;
+	rc = bars_drain(is_ordered ? sink : &keep, source, bars, err);
+	if (rc == 0 && !is_ordered)
+		rc = bars_order(&stash, sink, err);
+	stoup_stash_fini(&stash);
+	stoup_bars_close(bars);
+	stoup_cursor_close(cur);
+	return rc;
+}
+
 /* ---- as of a time --------------------------------------------------------------------------------- */
 
 /* The last record of a source that was known at `asof_ns`. */
@@ -228,16 +344,23 @@ static int asof_source(struct sink *sink, size_t source, int64_t asof_ns, struct
 
 /* ---- what is added later --------------------------------------------------------------------------- */
 
-static int follow_all(struct sink *sinks, struct stoup_cursor **curs, struct stoup_error *err)
+/* A series that is followed. */
+struct followed {
+	struct sink sink;
+	struct stoup_cursor *cur;
+	struct stoup_bars *bars; /* NULL: its records */
+};
+
+static int follow_all(struct stoup_query *query, struct followed *all, struct stoup_error *err)
 {
-	struct stoup_query *query = sinks[0].query;
 	int rc = 0, goes_on = 1;
 
 	while (rc >= 0 && goes_on) {
 		goes_on = 0;
 		for (size_t i = 0; i < query->source_cnt && rc >= 0; i++) {
-			rc = drain(&sinks[i], i, curs[i], err);
-			goes_on |= sinks[i].left > 0;
+			rc = all[i].bars ? bars_drain(&all[i].sink, i, all[i].bars, err)
+			                 : drain(&all[i].sink, i, all[i].cur, err);
+			goes_on |= all[i].sink.left > 0;
 		}
 		if (fflush(stdout) != 0 || ferror(stdout))
 			rc = -ECANCELED;
@@ -247,31 +370,40 @@ static int follow_all(struct sink *sinks, struct stoup_cursor **curs, struct sto
 	return rc < 0 ? rc : 0;
 }
 
-static int follow(struct stoup_query *query, stoup_take take, void *arg, struct stoup_error *err)
+static int follow_open(const struct stoup_query *query, size_t source, struct followed *ret,
+	struct stoup_error *err)
 {
-	struct sink *sinks = calloc(query->source_cnt, sizeof(*sinks));
-	struct stoup_cursor **curs = calloc(query->source_cnt, sizeof(struct stoup_cursor *));
 	struct stoup_range range = query->range;
-	int rc = sinks && curs ? 0 : stoup_error_set(err, -ENOMEM, "no memory for cursors");
 
 	range.flags |= STOUP_FOLLOW;
+	if (query->bars)
+		return bars_open(
+			query, &query->sources[source].series, &range, &ret->cur, &ret->bars, err);
 	if (query->tail) {
 		range.flags |= STOUP_LAST;
-		range.limit = (uint32_t)query->limit;
+		range.limit = query->limit < UINT32_MAX ? (uint32_t)query->limit : UINT32_MAX;
+		ret->sink.left = UINT64_MAX; /* the limit is of what is there already */
 	}
+	return scan_open(query, source, &range, &ret->cur, err);
+}
+
+static int follow(struct stoup_query *query, stoup_take take, void *arg, struct stoup_error *err)
+{
+	struct followed *all = calloc(query->source_cnt, sizeof(*all));
+	int rc = all ? 0 : stoup_error_set(err, -ENOMEM, "no memory for cursors");
+
 	for (size_t i = 0; i < query->source_cnt && rc == 0; i++) {
-		sinks[i] = (struct sink){.query = query,
-			.take = take,
-			.arg = arg,
-			.left = query->tail ? UINT64_MAX : query->limit};
-		rc = scan_open(query, i, &range, &curs[i], err);
+		all[i].sink = (struct sink){
+			.query = query, .take = take, .arg = arg, .left = query->limit};
+		rc = follow_open(query, i, &all[i], err);
 	}
 	if (rc == 0)
-		rc = follow_all(sinks, curs, err);
-	for (size_t i = 0; curs && i < query->source_cnt; i++)
-		stoup_cursor_close(curs[i]);
-	free(curs);
-	free(sinks);
+		rc = follow_all(query, all, err);
+	for (size_t i = 0; all && i < query->source_cnt; i++) {
+		stoup_bars_close(all[i].bars);
+		stoup_cursor_close(all[i].cur);
+	}
+	free(all);
 	return rc;
 }
 
@@ -294,7 +426,7 @@ int stoup_query_run(struct stoup_query *query, stoup_take take, void *arg, struc
 	for (size_t i = 0; i < query->source_cnt && rc == 0; i++) {
 		struct sink sink = {.query = query, .take = take, .arg = arg, .left = query->limit};
 
-		rc = scan_source(&sink, i, err);
+		rc = query->bars ? bars_source(&sink, i, err) : scan_source(&sink, i, err);
 	}
 	return rc;
 }

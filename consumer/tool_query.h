@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "consumer/stoup.h"
+#include "consumer/stoup_bars.h"
 
 struct stoup_pick;
 
@@ -24,6 +25,9 @@ struct stoup_source {
 	struct stoup_series series;
 	const struct stoup_schema *schema;
 	struct stoup_pick *pick; /* NULL: all of them */
+	/* Bars: what `schema` belongs to; nothing is read by it. */
+	struct stoup_cursor *bars_cur;
+	struct stoup_bars *bars;
 };
 
 struct stoup_query {
@@ -38,8 +42,9 @@ struct stoup_query {
 	int skip_damaged;         /* step over blocks that cannot be read: told on stderr */
 	const int64_t *asof; /* times, in their order: the last record of each series at each */
 	size_t asof_cnt;     /* 0: not asked as of times */
-	int was_damaged;     /* out: a block was stepped over */
-	uint64_t broken_cnt; /* out: messages that a filter could not look into */
+	const struct stoup_bars_spec *bars; /* rows are bars of the records; NULL: the records */
+	int was_damaged;                    /* out: a block was stepped over */
+	uint64_t broken_cnt;                /* out: messages that a filter could not look into */
 };
 
 /* Records from, from + step, ... of a span, cnt of them; or, as of a time, that there is none: span is NULL. */
@@ -55,6 +60,14 @@ struct stoup_run {
  * records that took, at least 1; a negative errno ends the query. */
 typedef int64_t (*stoup_take)(
 	void *arg, const struct stoup_run *run, uint64_t *used, struct stoup_error *err);
+
+/* Rows of a source are to be bars by query->bars: find their schema. 0, or a negative errno with text: its records are
+ * no trades. Ended by stoup_source_fini. */
+int stoup_source_bars(
+	const struct stoup_query *query, struct stoup_source *source, struct stoup_error *err);
+
+/* Free what a source has. */
+void stoup_source_fini(struct stoup_source *source);
 
 /* Hand all rows to `take`. 0, or a negative errno with text, -ECANCELED of `take` without. */
 int stoup_query_run(struct stoup_query *query, stoup_take take, void *arg, struct stoup_error *err);
