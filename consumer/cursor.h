@@ -159,6 +159,12 @@ int stoup_cursor_settle(struct stoup_cursor *cur);
 /* The limit lies in [*low, *high): cut there, and let nothing come after it. */
 void stoup_cursor_limit(struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high);
 
+/* ---- scan.c ---------------------------------------------------------------------------------- */
+
+/* Have the cursor read the volumes' files, over the ends of daemons: 0, also where its range may do without
+ * (STOUP_DIRECT_OR_POOL) and they can not be had; else as stoup_direct_open, with text. */
+int stoup_cursor_files(struct stoup_cursor *cur, struct stoup_error *err);
+
 /* ---- follow.c -------------------------------------------------------------------------------- */
 
 /* A cursor with STOUP_FOLLOW stands at its end, at rest: 1, it went over to a newer snapshot; 0, there is none; a
