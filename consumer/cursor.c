@@ -25,6 +25,7 @@
 #include <time.h>
 #include "consumer/cursor.h"
 #include "consumer/direct.h"
+#include "consumer/merge.h"
 #include "shm/message.h"
 
 #define WINDOW_FIRST 2u
@@ -144,7 +145,7 @@ static void window_begin(struct stoup_cursor *cur)
 	const struct stoup_catalog_segment *seg = stoup_place_segment(cur, &cur->at);
 	uint64_t fit = 0, len;
 
-	if (seg) {
+	if (seg && !cur->no_ahead) {
 		len = cur->parts[cur->at.part].vol->blocks[seg->block_idx].raw_len;
 		len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
 		fit = len > 0 ? cur->ses->control->ahead_bytes_cap / len : 0;
@@ -609,6 +610,8 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		*ret = cur->owed_span;
 		return 1;
 	}
+	if (cur->merge)
+		return stoup_merge_next(cur, ret);
 	if (cur->pending & STOUP_PENDING_FILES) {
 		rc = stoup_cursor_files(cur, &cur->error);
 		if (rc < 0)
@@ -644,6 +647,8 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 		cur->error.code = 0;
 		return (int64_t)cur->owed_span.record_cnt;
 	}
+	if (cur->merge)
+		return stoup_merge_skip(cur);
 	seg = stoup_place_segment(cur, &cur->at);
 	if (!seg)
 		return 0;
@@ -681,6 +686,10 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 
 	if (!cur)
 		return;
+	if (cur->merge) {
+		stoup_merge_close(cur);
+		return;
+	}
 	st = cur->st;
 	if (stoup_client_own(st)) {
 		stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
