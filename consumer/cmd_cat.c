@@ -202,13 +202,15 @@ static int print_counts(const struct stoup_table_options *options, struct stoup_
 	return rc;
 }
 
-static int print_array(
-	const struct stoup_ask *ask, struct stoup_query *query, struct stoup_error *err)
+/* *ret_usage: as of print_table. */
+static int print_array(const struct stoup_ask *ask, struct stoup_query *query, int *ret_usage,
+	struct stoup_error *err)
 {
 	struct stoup_columns columns = {0};
 	int64_t rc = stoup_columns_make(query->sources, 1, &ask->select, &columns, err);
 
 	stoup_columns_fini(&columns);
+	*ret_usage = rc == -EINVAL;
 	if (rc == 0)
 		rc = stoup_tool_npy_query(query, &ask->select, ask->npz, stdout, err);
 	return rc < 0 ? (int)rc : 0;
@@ -244,7 +246,7 @@ static int answer(
 	if (rc == 0 && ask->count)
 		rc = print_counts(&options, query, err);
 	else if (rc == 0 && ask->npy)
-		rc = print_array(ask, query, err);
+		rc = print_array(ask, query, &is_usage, err);
 	else if (rc == 0)
 		rc = print_table(&options, query, &is_usage, err);
 	if (fflush(stdout) != 0 || ferror(stdout)) {

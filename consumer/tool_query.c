@@ -119,13 +119,32 @@ static int drain(
 
 	while (sink->left > 0 && rc >= 0 && (rc = stoup_next(cur, &span)) != 0)
 		rc = rc < 0 ? step_over(sink->query, cur, rc, err)
-		            : span_put(sink, source, &span, err);
+		            : span_put(sink, sink->query->merge ? stoup_cursor_source(cur) : source,
+				      &span, err);
+	return rc;
+}
+
+/* All series in one order. */
+static int merge_open(const struct stoup_query *query, const struct stoup_range *range,
+	struct stoup_cursor **ret, struct stoup_error *err)
+{
+	struct stoup_series *series = calloc(query->source_cnt, sizeof(*series));
+	int rc;
+
+	if (!series)
+		return stoup_error_set(err, -ENOMEM, "no memory for %zu series", query->source_cnt);
+	for (size_t i = 0; i < query->source_cnt; i++)
+		series[i] = query->sources[i].series;
+	rc = stoup_merge(query->st, series, query->source_cnt, range, ret, err);
+	free(series);
 	return rc;
 }
 
 static int scan_open(const struct stoup_query *query, size_t source,
 	const struct stoup_range *range, struct stoup_cursor **ret, struct stoup_error *err)
 {
+	if (query->merge)
+		return merge_open(query, range, ret, err);
 	return stoup_scan(query->st, &query->sources[source].series, range, ret, err);
 }
 
@@ -148,7 +167,8 @@ static int scan(
 /* Does the library count the rows itself: is each record one? */
 static int is_native(const struct stoup_query *query, size_t source)
 {
-	return query->limit <= UINT32_MAX && !query->sources[source].pick && !query->merge;
+	return query->limit <= UINT32_MAX && !query->sources[source].pick &&
+	       !(query->merge && query->tail);
 }
 
 /* Rows that were kept, from the end. */
@@ -423,7 +443,8 @@ int stoup_query_run(struct stoup_query *query, stoup_take take, void *arg, struc
 		}
 	if (query->asof_cnt > 0)
 		return rc;
-	for (size_t i = 0; i < query->source_cnt && rc == 0; i++) {
+	/* With `merge` the first one stands for all. */
+	for (size_t i = 0; i < (query->merge ? 1 : query->source_cnt) && rc == 0; i++) {
 		struct sink sink = {.query = query, .take = take, .arg = arg, .left = query->limit};
 
 		rc = query->bars ? bars_source(&sink, i, err) : scan_source(&sink, i, err);
@@ -463,7 +484,11 @@ static int is_plain(const struct stoup_query *query)
 int stoup_query_count(struct stoup_query *query, uint64_t *ret, struct stoup_error *err)
 {
 	struct counter counter = {.cnts = ret, .merge = query->merge};
+	struct stoup_range range = query->range;
 	int rc = 0;
+
+	if (query->merge)
+		range.flags |= STOUP_AVAILABLE; /* as stoup_merge has it */
 
 	for (size_t i = 0; i < (query->merge ? 1 : query->source_cnt); i++)
 		ret[i] = 0;
@@ -473,8 +498,7 @@ int stoup_query_count(struct stoup_query *query, uint64_t *ret, struct stoup_err
 		size_t at = query->merge ? 0 : i;
 		struct stoup_count count;
 
-		rc = stoup_count(
-			query->st, &query->sources[i].series, &query->range, 1, &count, err);
+		rc = stoup_count(query->st, &query->sources[i].series, &range, 1, &count, err);
 		if (rc == 0)
 			ret[at] += count.record_min;
 		if (ret[at] > query->limit)

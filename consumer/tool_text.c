@@ -30,6 +30,13 @@ void stoup_text_csv(FILE *out, const char *text)
 	putc('"', out);
 }
 
+/* Is a field all of its line of CSV? Readers take an empty line for none. */
+static int is_alone(const struct stoup_text *text)
+{
+	return text->column_cnt == 1 && !*text->frame.lead && !*text->frame.open &&
+	       strcmp(text->frame.close, "\n") == 0;
+}
+
 static void print_field(
 	const struct stoup_text *text, const struct stoup_field *field, const char *record)
 {
@@ -38,7 +45,9 @@ static void print_field(
 		return;
 	}
 	stoup_format_field(field, record, text->field, text->field_cap);
-	if (!text->json)
+	if (!text->json && !*text->field && is_alone(text))
+		fputs("\"\"", text->out);
+	else if (!text->json)
 		stoup_text_csv(text->out, text->field);
 	else if (is_text(field) ||
 		 strpbrk(text->field, "ni")) /* nan and inf are no numbers of JSON */
