@@ -26,6 +26,7 @@
 #include "consumer/cursor.h"
 #include "consumer/direct.h"
 #include "consumer/merge.h"
+#include "consumer/stoup_filter.h"
 #include "shm/message.h"
 
 #define WINDOW_FIRST 2u
@@ -156,6 +157,7 @@ static void window_begin(struct stoup_cursor *cur)
 
 void stoup_cursor_rewind(struct stoup_cursor *cur)
 {
+	cur->left_out += cur->at.left_out;
 	cur->at = cur->asked = (struct stoup_place){0};
 	cur->begin_ordinal = cur->low;
 	cur->end_ordinal = cur->high;
@@ -194,8 +196,13 @@ const struct stoup_catalog_segment *stoup_place_segment(
 			continue;
 		}
 		seg = part_segments(part) + place->seg;
-		if (seg->record_cnt > 0)
-			return beyond(cur, part, seg) ? NULL : seg;
+		if (seg->record_cnt > 0) {
+			if (beyond(cur, part, seg))
+				return NULL;
+			if (!cur->where || !stoup_where_excludes(cur, part, seg))
+				return seg;
+			place->left_out++;
+		}
 		place->seg += (uint32_t)cur->step;
 	}
 	return NULL;
@@ -705,6 +712,7 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 		last = stoup_client_idle(st) && st->leaving;
 		pthread_mutex_unlock(&st->mutex);
 	}
+	stoup_filter_destroy(cur->where);
 	free(cur->anchor.bytes);
 	free(cur->parts);
 	free(cur);

@@ -279,6 +279,8 @@ int stoup_filter_create(const struct stoup_schema *schema, const char *text,
 		filter->nodes = calloc(STOUP_FILTER_NODE_CAP, sizeof(*filter->nodes));
 		filter->texts = malloc(STOUP_FILTER_TEXT_CAP);
 	}
+	if (filter)
+		atomic_init(&filter->users, 1);
 	if (!filter || !filter->nodes || !filter->texts) {
 		stoup_filter_destroy(filter);
 		return stoup_error_set(err, -ENOMEM, "no memory for a filter");
@@ -290,13 +292,21 @@ int stoup_filter_create(const struct stoup_schema *schema, const char *text,
 		stoup_filter_destroy(filter);
 		return rc;
 	}
+	stoup_filter_zone_bind(filter, schema);
 	*ret = filter;
 	return 0;
 }
 
+struct stoup_filter *stoup_filter_acquire(struct stoup_filter *filter)
+{
+	atomic_fetch_add_explicit(&filter->users, 1, memory_order_relaxed);
+	return filter;
+}
+
 void stoup_filter_destroy(struct stoup_filter *filter)
 {
-	if (!filter)
+	/* Acquire and release: what others read of it comes before it is freed. */
+	if (!filter || atomic_fetch_sub_explicit(&filter->users, 1, memory_order_acq_rel) > 1)
 		return;
 	free(filter->nodes);
 	free(filter->texts);

@@ -20,6 +20,7 @@
 #ifndef STOUP_CONSUMER_FILTER_H
 #define STOUP_CONSUMER_FILTER_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 #include "consumer/stoup_filter.h"
@@ -56,7 +57,8 @@ struct stoup_filter_node {
 	uint32_t off;       /* of the field */
 	uint32_t field_idx; /* in the schema */
 	uint32_t text_off, text_len;
-	stoup_wide low, high; /* RANGE; low <= high */
+	uint32_t zone_off, zone_flag; /* of the field in a row of zone maps; 0: it has none */
+	stoup_wide low, high;         /* RANGE; low <= high */
 	uint64_t null_bits;
 };
 
@@ -64,6 +66,8 @@ struct stoup_filter {
 	char name[STOUP_SCHEMA_NAME_CAP];
 	uint64_t hash;
 	uint32_t stride, node_cnt;
+	uint32_t zone_len;      /* bytes of a row that are looked at */
+	_Atomic uint32_t users; /* its maker, and cursors */
 	struct stoup_filter_node *nodes;
 	char *texts;
 };
@@ -99,6 +103,18 @@ int stoup_filter_bind_between(const struct stoup_field *field, int negate,
 /* `is null`, `is not null`. */
 void stoup_filter_bind_null(
 	const struct stoup_field *field, int negate, struct stoup_filter_node *ret);
+
+/* ---- filter_zone.c --------------------------------------------------------------------------- */
+
+/* Where the filter's fields are in rows of zone maps; after the filter was made. */
+void stoup_filter_zone_bind(struct stoup_filter *filter, const struct stoup_schema *schema);
+
+/* Does a row of `len` bytes (or more) rule out that any record of its segment matches? `row` may be NULL, and may say
+ * anything: it comes from another process. */
+int stoup_filter_zone_excludes(const struct stoup_filter *filter, const uint8_t *row, uint64_t len);
+
+/* One user more; stoup_filter_destroy is one less. */
+struct stoup_filter *stoup_filter_acquire(struct stoup_filter *filter);
 
 /* Integers in the order of floats; -0 and 0 differ by 1, NaNs lie beyond the infinities. */
 static inline int64_t stoup_filter_f64_key(uint64_t bits)

@@ -129,6 +129,22 @@ STOUP_API int64_t stoup_filter_span(const struct stoup_filter *filter,
  * Thread-safe. */
 STOUP_API int stoup_filter_match(const struct stoup_filter *filter, const void *record);
 
+/* stoup_scan for the records that a filter wants: a cursor like any other, which steps over the segments whose zone map
+ * (least and greatest value of each field, in the volume's index) says that none of their records match. They are not
+ * asked for, not read, not decoded, forward and backward, ahead, in direct mode, and after a daemon's death. Spans still
+ * hold whole segments, cut to the range: choose in them by stoup_filter_span. Segments without a zone map (of fewer than
+ * 64 records, or of volumes that an older release wrote) are never left out.
+ *
+ * The filter may be destroyed while the cursor is open. -EINVAL for a filter of another schema, and as stoup_scan.
+ * Thread-safe. */
+STOUP_API int stoup_scan_where(struct stoup *st, const struct stoup_series *series,
+	const struct stoup_range *range, struct stoup_filter *filter, struct stoup_cursor **ret,
+	struct stoup_error *err);
+
+/* Segments that the cursor left out so far; 0 of cursors without a filter. What a scan passes twice, since a daemon ended
+ * before the first span was handed out, counts twice. */
+STOUP_API uint64_t stoup_cursor_left_out(const struct stoup_cursor *cur);
+
 #ifdef __cplusplus
 }
 #endif
