@@ -22,6 +22,10 @@ int stoup_pick_create(const struct stoup_series *series, const char *const *text
 int64_t stoup_pick_span(const struct stoup_pick *pick, const struct stoup_span *span, uint64_t from,
 	uint64_t cnt, uint64_t *idx, uint64_t *broken);
 
+/* The filter of records, for stoup_scan_where; it stays the pick's. NULL of documents, and without a pick. */
+struct stoup_filter;
+struct stoup_filter *stoup_pick_filter(const struct stoup_pick *pick);
+
 void stoup_pick_destroy(struct stoup_pick *pick);
 
 #endif

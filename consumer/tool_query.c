@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include "consumer/stoup_filter.h"
 #include "consumer/tool_pick.h"
 #include "consumer/tool_stash.h"
 
@@ -143,8 +144,13 @@ static int merge_open(const struct stoup_query *query, const struct stoup_range 
 static int scan_open(const struct stoup_query *query, size_t source,
 	const struct stoup_range *range, struct stoup_cursor **ret, struct stoup_error *err)
 {
+	struct stoup_filter *filter = stoup_pick_filter(query->sources[source].pick);
+
 	if (query->merge)
 		return merge_open(query, range, ret, err);
+	if (filter && !query->follow)
+		return stoup_scan_where(
+			query->st, &query->sources[source].series, range, filter, ret, err);
 	return stoup_scan(query->st, &query->sources[source].series, range, ret, err);
 }
 
