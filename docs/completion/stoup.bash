@@ -27,7 +27,7 @@ _stoup_options() {
 	diff) echo --json --quiet --help ;;
 	cat)
 		echo --from --after --to --until --at-ordinal --asof --where --first --last --merge --reverse --backward \
-			--limit --follow --select --path --count --format --no-header --skip-damaged --help
+			--limit --follow --select --path --bars --count --format --no-header --skip-damaged --help
 		;;
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
@@ -96,7 +96,7 @@ _stoup_values() {
 		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | \
 		export:--from | export:--to | definition:--at | cat:--from | cat:--after | cat:--to | cat:--until | \
 		cat:--at-ordinal | cat:--asof | cat:--first | cat:--last | \
-		cat:--limit | cat:--where | cat:--select | cat:--path | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
+		cat:--limit | cat:--where | cat:--select | cat:--path | cat:--bars | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
 		stoupd:--depth | stoupd:--takeover-wait | stoupd:--socket-mode | stoupd:--linger | \
