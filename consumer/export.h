@@ -30,6 +30,12 @@
 #if __has_include("consumer/stoup_arrow.h")
 #include "consumer/stoup_arrow.h"
 #endif
+#if __has_include("consumer/stoup_filter.h")
+#include "consumer/stoup_filter.h"
+#endif
+#if __has_include("consumer/stoup_bars.h")
+#include "consumer/stoup_bars.h"
+#endif
 #pragma GCC visibility pop
 
 #endif

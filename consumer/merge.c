@@ -203,7 +203,7 @@ static struct stoup_range lane_range(const struct stoup_range *range, int64_t ad
 {
 	struct stoup_range ret = *range;
 
-	ret.zero = 0;
+	ret.limit = 0;
 	ret.flags &= ~STOUP_AT_OPEN;
 #ifdef STOUP_AVAILABLE
 	ret.flags &= ~STOUP_AVAILABLE;
@@ -265,7 +265,7 @@ static int make(struct stoup *st, size_t cnt, const struct stoup_range *range,
 	m->st = st;
 	m->cnt = (uint32_t)cnt;
 	m->step = range->flags & STOUP_BACKWARD ? -1 : 1;
-	m->limit = m->left = range->zero ? range->zero : UINT64_MAX;
+	m->limit = m->left = range->limit ? range->limit : UINT64_MAX;
 	m->lanes = calloc(cnt, sizeof(*m->lanes));
 	m->heads = calloc(cnt, sizeof(*m->heads));
 	m->losers = calloc(cnt, sizeof(*m->losers));

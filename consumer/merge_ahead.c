@@ -50,7 +50,7 @@ static struct stoup_lane *lane_first(struct stoup_merge *m, struct stoup_session
 	for (uint32_t i = 0; i < m->cnt; i++) {
 		struct stoup_lane *lane = &m->lanes[i];
 
-		if (lane->cur->ses != ses || lane->cur->direct || lane->cur->resuming)
+		if (lane->cur->ses != ses || lane->cur->direct || lane->cur->pending)
 			continue;
 		if (lane->ahead_session != ses) {
 			lane->ahead = lane->cur->at;
