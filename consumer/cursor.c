@@ -26,6 +26,7 @@
 #include "consumer/cursor.h"
 #include "consumer/asof.h"
 #include "consumer/direct.h"
+#include "consumer/merge.h"
 #include "consumer/stoup_filter.h"
 #include "shm/message.h"
 
@@ -146,7 +147,7 @@ static void window_begin(struct stoup_cursor *cur)
 	const struct stoup_catalog_segment *seg = stoup_place_segment(cur, &cur->at);
 	uint64_t fit = 0, len;
 
-	if (seg) {
+	if (seg && !cur->no_ahead) {
 		len = cur->parts[cur->at.part].vol->blocks[seg->block_idx].raw_len;
 		len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
 		fit = len > 0 ? cur->ses->control->ahead_bytes_cap / len : 0;
@@ -588,6 +589,8 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		*ret = cur->owed_span;
 		return 1;
 	}
+	if (cur->merge)
+		return stoup_merge_next(cur, ret);
 	if (cur->direct) {
 		if ((cur->pending & STOUP_PENDING_FILES) && (rc = reopen(cur)) != 0)
 			return rc < 0 ? rc : stoup_next(cur, ret);
@@ -631,6 +634,8 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 		cur->error.code = 0;
 		return (int64_t)cur->owed_span.record_cnt;
 	}
+	if (cur->merge)
+		return stoup_merge_skip(cur);
 	seg = stoup_place_segment(cur, &cur->at);
 	if (!seg)
 		return 0;
@@ -668,6 +673,10 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 
 	if (!cur)
 		return;
+	if (cur->merge) {
+		stoup_merge_close(cur);
+		return;
+	}
 	st = cur->st;
 	stoup_lookup_fini(cur);
 	if (stoup_client_own(st)) {

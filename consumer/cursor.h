@@ -97,6 +97,9 @@ struct stoup_cursor {
 	int failed;       /* for ever, with the error */
 	int direct;       /* reads the parts' files, needs no session (direct.c) */
 	int hasty;        /* a miss is -EAGAIN, and nothing is asked for (held.c) */
+	int no_ahead;     /* whoever has it reads ahead (merge_ahead.c) */
+	struct stoup_merge
+		*merge; /* it is many cursors: of all else here only st, owed and error count */
 	int owed; /* stoup_next returned owed_span, which could not be held: it comes again */
 	/* the span that is out: its last record (backward: its first) becomes the anchor */
 	const uint8_t *span_base;

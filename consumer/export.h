@@ -27,6 +27,9 @@
 #if __has_include("consumer/stoup.h")
 #include "consumer/stoup.h"
 #endif
+#if __has_include("consumer/stoup_merge.h")
+#include "consumer/stoup_merge.h"
+#endif
 #if __has_include("consumer/stoup_arrow.h")
 #include "consumer/stoup_arrow.h"
 #endif
