@@ -27,6 +27,9 @@
 #if __has_include("consumer/stoup_arrow.h")
 #include "consumer/stoup_arrow.h"
 #endif
+#if __has_include("consumer/stoup_docs.h")
+#include "consumer/stoup_docs.h"
+#endif
 #pragma GCC visibility pop
 
 #endif
