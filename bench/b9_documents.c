@@ -19,7 +19,7 @@
 #define SERIES   "BENCH/ONE/bipf"
 #define FULL_LEN 343000000u /* bytes of JSON, as in the published scan */
 #define IDX_CAP  4096u
-#define SLOW     8u /* jansson takes part in each of so many rounds */
+#define SLOW     20u /* jansson takes part in each of so many rounds */
 
 struct scan {
 	struct stoup *st;

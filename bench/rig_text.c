@@ -281,6 +281,9 @@ uint64_t bench_team_pass(void *arg)
 
 void bench_team_end(struct bench_team *team)
 {
+	/* Teams that were made later have this one's pipe as well: its end says nothing. */
+	for (uint32_t i = 0; i < team->cnt; i++)
+		kill(team->pids[i], SIGKILL);
 	close(team->go_fd);
 	for (uint32_t i = 0; i < team->cnt; i++)
 		waitpid(team->pids[i], NULL, 0);

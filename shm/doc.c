@@ -62,38 +62,32 @@ int stoup_doc_next(struct stoup_doc_iter *iter, struct stoup_doc *key, struct st
 	return 1;
 }
 
-/* The member of an object that a step names: 1, 0 or -EBADMSG. `limit` ends the memory that may be read. */
-static inline int member(const struct stoup_doc *object, const struct stoup_doc_step *step,
-	const uint8_t *limit, struct stoup_doc *ret)
+int64_t stoup_doc_member_long(const uint8_t *at, const uint8_t *end, const uint8_t *limit,
+	const struct stoup_doc_step *step, struct stoup_doc *ret)
 {
-	const uint8_t *at = object->payload, *end = stoup_doc_end(object);
-	struct stoup_doc name, doc;
+	struct stoup_doc key, value;
+	size_t len = stoup_doc_long(at, end, &key, &value);
 
-	while (at < end) {
-		if (stoup_doc_read(at, end, &name) || name.type != STOUP_DOC_STRING ||
-			stoup_doc_read(stoup_doc_end(&name), end, &doc))
-			return -EBADMSG;
-		if (stoup_doc_step_is(step, &name, limit)) {
-			*ret = doc;
-			return 1;
-		}
-		at = stoup_doc_end(&doc);
-	}
-	return 0;
+	if (len == 0 || !stoup_doc_key_is(&key, step, limit))
+		return -(int64_t)len;
+	*ret = value;
+	return (int64_t)len;
 }
 
 int stoup_doc_get(
 	const struct stoup_doc *object, const char *key, size_t key_len, struct stoup_doc *ret)
 {
 	struct stoup_doc_step step;
+	struct stoup_doc_spot found;
+	int rc;
 
 	if (object->type != STOUP_DOC_OBJECT || key_len > STOUP_DOC_LEN_CAP)
 		return 0;
-	step = (struct stoup_doc_step){.word = stoup_doc_word(key, key_len),
-		.mask = stoup_doc_mask(key_len),
-		.name = key,
-		.len = (uint32_t)key_len};
-	return member(object, &step, stoup_doc_end(object), ret);
+	step = stoup_doc_step_of(key, key_len);
+	rc = stoup_doc_member(stoup_doc_spot_of(object), &step, stoup_doc_end(object), &found);
+	if (rc == 1)
+		*ret = stoup_doc_of_spot(found);
+	return rc;
 }
 
 int stoup_doc_at(const struct stoup_doc *array, uint32_t idx, struct stoup_doc *ret)
@@ -155,11 +149,7 @@ static int parse_name(struct parse *parse, struct stoup_error *err)
 	if (at == parse->at)
 		return stoup_error_set(err, -EINVAL, "a name is missing at \"%.20s\"", parse->at);
 	len = (size_t)(parse->names - name);
-	parse->path->steps[parse->path->step_cnt++] =
-		(struct stoup_doc_step){.word = stoup_doc_word(name, len),
-			.mask = stoup_doc_mask(len),
-			.name = name,
-			.len = (uint32_t)len};
+	parse->path->steps[parse->path->step_cnt++] = stoup_doc_step_of(name, len);
 	parse->at = at;
 	return 0;
 }
@@ -224,20 +214,15 @@ int stoup_doc_seek(
 	const struct stoup_doc *doc, const struct stoup_doc_path *path, struct stoup_doc *ret)
 {
 	const uint8_t *limit = stoup_doc_end(doc);
-	struct stoup_doc at = *doc;
+	struct stoup_doc_spot at = stoup_doc_spot_of(doc);
 
 	for (uint32_t i = 0; i < path->step_cnt; i++) {
-		const struct stoup_doc_step *step = &path->steps[i];
-		int rc;
+		int rc = stoup_doc_step_take(at, &path->steps[i], limit, &at);
 
-		if (!step->name)
-			rc = stoup_doc_at(&at, step->idx, &at);
-		else
-			rc = at.type == STOUP_DOC_OBJECT ? member(&at, step, limit, &at) : 0;
 		if (rc <= 0)
 			return rc;
 	}
-	*ret = at;
+	*ret = stoup_doc_of_spot(at);
 	return 1;
 }
 

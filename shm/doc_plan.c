@@ -58,8 +58,10 @@ static int kids_add(struct stoup_doc_filter *filter, uint32_t idx, const struct 
 			continue;
 		if (filter->place_cnt == STOUP_DOC_PLACE_CAP)
 			return -E2BIG;
-		filter->places[filter->place_cnt++] =
-			(struct stoup_doc_place){.step = step, .test = STOUP_DOC_NODE_CAP};
+		filter->places[filter->place_cnt++] = (struct stoup_doc_place){.word = step->word,
+			.mask = step->mask,
+			.step = step,
+			.test = STOUP_DOC_NODE_CAP};
 		place->kid_cnt++;
 		place->name_cnt += names != 0;
 	}
@@ -109,8 +111,16 @@ static void decide(struct stoup_doc_filter *filter)
 
 static void fast_of(struct stoup_doc_node *node)
 {
+	static const uint8_t orders[] = {[STOUP_DOC_EXISTS] = 7,
+		[STOUP_DOC_EQ] = 2,
+		[STOUP_DOC_NE] = 5,
+		[STOUP_DOC_LT] = 1,
+		[STOUP_DOC_LE] = 3,
+		[STOUP_DOC_GT] = 4,
+		[STOUP_DOC_GE] = 6};
 	struct stoup_doc_number number;
 
+	node->orders = orders[node->op];
 	if (node->op == STOUP_DOC_EXISTS)
 		return;
 	stoup_doc_number(&node->value, &number);

@@ -56,11 +56,13 @@ struct stoup_doc_node {
 	uint64_t word, mask;
 	int64_t integer;
 	enum stoup_doc_fast fast;
+	uint8_t orders; /* of value and test that hold: bit 0 below, 1 equal, 2 above */
 	uint8_t decides_no, decides_yes; /* the whole, where this does not hold, or does */
-	uint8_t zero[2];
+	uint8_t zero[1];
 };
 
 struct stoup_doc_place {
+	uint64_t word, mask;               /* the step's, beside those of its neighbours */
 	const struct stoup_doc_step *step; /* NULL: the document */
 	uint32_t test;                     /* the first of those that ask here, NODE_CAP: none */
 	uint32_t kid, kid_cnt;             /* places[kid] and on */
