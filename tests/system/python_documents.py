@@ -133,7 +133,7 @@ for _ in range(3000):
 t.true({"read", 74} <= outcomes <= {"read", 74, "UnicodeDecodeError", "TypeError"}, f"outcomes: {outcomes}")
 
 # ---- who keeps what -----------------------------------------------------------------------------------------------
-del found, trade, book, array, numbers, texts, rows, _
+del found, trade, book, array, numbers, texts, rows, document, value, _
 p.no_leases(daemon, "after all documents")
 with client.documents(NAME) as cursor:
     kept = next(cursor)["data"]
