@@ -847,7 +847,8 @@ def _whole(text: str) -> Any:
 
 def _members(kind: int, payload: memoryview) -> Iterator[Tuple[Optional[str], int, memoryview]]:
     """Key (None: of an array), type and payload of each value inside."""
-    at, key = 0, None
+    at = 0
+    key: Optional[str] = None
     while at < len(payload):
         if kind == _OBJECT:
             found, begin, at = _tag(payload, at)
@@ -864,11 +865,11 @@ def _plain(kind: int, payload: memoryview, depth: int = 0) -> Any:
     if depth == _DEPTH:
         raise _broken(payload, "more than 128 arrays and objects inside each other")
     if kind == _LIST:
-        return [_plain(*value, depth + 1) for _, *value in _members(kind, payload)]
+        return [_plain(found, part, depth + 1) for _, found, part in _members(kind, payload)]
     plain: Dict[Any, Any] = {}
-    for key, *value in _members(kind, payload):
+    for key, found, part in _members(kind, payload):
         if key not in plain:  # of a key that is there twice the first counts
-            plain[key] = _plain(*value, depth + 1)
+            plain[key] = _plain(found, part, depth + 1)
     return plain
 
 
@@ -959,9 +960,9 @@ class Document:
         self._view = memoryview(view).cast("B") if not isinstance(view, memoryview) else view
         self.key = key
         raw, self._doc = _Buffer(), _Doc()
-        if _get_buffer(self._view, raw, 0) == 0:
-            rc = _lib.stoup_doc_open(raw.buf, len(self._view), self._doc)
-            _release_buffer(raw)
+        _get_buffer(self._view, raw, 0)
+        rc = _lib.stoup_doc_open(raw.buf, len(self._view), self._doc)
+        _release_buffer(raw)
         if rc < 0:
             raise _broken(self._view, "no document")
         self._type = self._doc.type
@@ -1005,7 +1006,8 @@ class Document:
     def _inside(self, *kinds: int) -> Iterator[Tuple[Optional[str], Any]]:
         if self._type not in kinds:
             raise TypeError(f"a document of type {self.type} is iterated over as " + ("an object" if _OBJECT in kinds else "an array"))
-        at, key, payload = 0, None, self._payload
+        at, payload = 0, self._payload
+        key: Optional[str] = None
         while at < len(payload):
             if self._type == _OBJECT:
                 kind, begin, at = _tag(payload, at)
