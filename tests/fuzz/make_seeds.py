@@ -426,6 +426,10 @@ for i, question in enumerate(('e = "trade" and (T >= 1.5e12 or not m = true)', "
     seed("doc", f"filter-{i}", b"\3" + bytes([len(question)]) + question.encode() + DOCUMENTS[("trade", "book", "numbers", "numbers",
                                                                                              "long")[i]])
 
+for i, question in enumerate(('e = "trade" or b[0][1] < 5', "not z exists and (T > 0 or m = false)", "x exists")):
+    seed("doc", f"run-{i}", b"\4" + bytes([len(question)]) + question.encode() +
+         b"".join(struct.pack("<H", len(data)) + data for data in DOCUMENTS.values()))
+
 # ---- JSON lines ---------------------------------------------------------------------------------------
 TIME = "1723161255030314667"
 for i, (options, path, content) in enumerate((
