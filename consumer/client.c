@@ -83,6 +83,8 @@ size_t stoup_struct_len(const char *name)
 		{"stoup_message_head", sizeof(struct stoup_message_head)},
 		{"stoup_options", sizeof(struct stoup_options)},
 		{"stoup_range", sizeof(struct stoup_range)},
+		{"stoup_replay_options", sizeof(struct stoup_replay_options)},
+		{"stoup_replay_state", sizeof(struct stoup_replay_state)},
 		{"stoup_require", sizeof(struct stoup_require)},
 		{"stoup_schema", sizeof(struct stoup_schema)},
 		{"stoup_series", sizeof(struct stoup_series)},

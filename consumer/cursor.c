@@ -161,6 +161,7 @@ void stoup_cursor_rewind(struct stoup_cursor *cur)
 	cur->at = cur->asked = (struct stoup_place){0};
 	cur->begin_ordinal = cur->low;
 	cur->end_ordinal = cur->high;
+	stoup_cursor_edge(cur);
 	if (cur->step < 0)
 		cur->at.part = cur->part_cnt - 1;
 	if (cur->part_cnt > 0)
@@ -197,7 +198,7 @@ const struct stoup_catalog_segment *stoup_place_segment(
 		}
 		seg = part_segments(part) + place->seg;
 		if (seg->record_cnt > 0) {
-			if (beyond(cur, part, seg))
+			if (cur->bounded && beyond(cur, part, seg))
 				return NULL;
 			if (!cur->where || !stoup_where_excludes(cur, part, seg))
 				return seg;
@@ -227,9 +228,11 @@ static uint64_t border_of(const struct stoup_cursor *cur, struct stoup_place pla
 
 /* Does the limit reach as far? The segment in work counts whole: where the range cuts it, a little less is read
  * ahead than could be. */
-static int within(const struct stoup_cursor *cur, uint64_t from, uint64_t border)
+static int within(const struct stoup_cursor *cur)
 {
-	return (cur->step > 0 ? border - from : from - border) < cur->left;
+	uint64_t from = border_of(cur, cur->at), border = border_of(cur, cur->asked);
+
+	return (cur->step > 0 ? border - from : from - border) < cur->limit;
 }
 
 /* The next run of consecutive blocks within the window that are neither resident nor asked for. */
@@ -237,7 +240,6 @@ static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 {
 	const struct stoup_catalog_segment *seg;
 	uint64_t end = cur->at.pos + 1 + cur->window;
-	uint64_t from = border_of(cur, cur->at);
 
 	run->cnt = 0;
 	run->step = cur->step;
@@ -246,7 +248,7 @@ static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 		place_advance(cur, &cur->asked);
 	}
 	while (cur->asked.pos < end && (seg = stoup_place_segment(cur, &cur->asked)) != NULL &&
-		within(cur, from, border_of(cur, cur->asked))) {
+		(cur->limit == UINT64_MAX || within(cur))) {
 		const struct stoup_snapshot_volume *vol = cur->parts[cur->asked.part].vol;
 		int absent = atomic_load_explicit(
 				     &vol->residency[seg->block_idx], memory_order_relaxed) == 0;
@@ -290,16 +292,6 @@ static void ahead_post(struct stoup_cursor *cur)
 }
 
 /* ---- one segment ----------------------------------------------------------------------------- */
-
-int64_t stoup_record_key(const uint8_t *base, uint64_t idx, const struct stoup_schema *schema)
-{
-	int64_t key;
-
-	if (schema->stride == 0)
-		return stoup_message_head_of(base + idx * STOUP_MESSAGE_STRIDE)->key;
-	memcpy(&key, base + idx * schema->stride + schema->key_off, sizeof(key));
-	return key;
-}
 
 size_t stoup_record_copy_len(const struct stoup_schema *schema)
 {
@@ -558,48 +550,26 @@ void stoup_cursor_let_go(struct stoup_cursor *cur)
 	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
 }
 
-/* stoup_next from the pool, or (`ret` NULL) only what is pending, over the ends of daemons. */
-static int pool_next(struct stoup_cursor *cur, struct stoup_span *ret)
-{
-	uint64_t deadline_ns = 0;
-	int rc;
-
-	while ((rc = step(cur, ret)) == -EPIPE && !cur->hasty) {
-		/* One deadline for the call, also when the next daemon ends as well. */
-		if (deadline_ns == 0)
-			deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
-		rc = stoup_cursor_renew(cur, deadline_ns);
-		if (rc < 0)
-			break;
-	}
-	return rc;
-}
-
 int stoup_cursor_ready(struct stoup_cursor *cur)
 {
-	if (!cur->pending)
-		return 0;
-	return cur->direct ? stoup_cursor_settle(cur) : pool_next(cur, NULL);
+	return cur->pending ? stoup_next(cur, NULL) : 0;
 }
 
-/* After the end of a cursor that follows: what a newer snapshot has, and so on. */
-static int next_followed(struct stoup_cursor *cur, struct stoup_span *ret)
+/* Map the files of a newer snapshot: 0; 1, some are compressed, and the pool has them; a negative errno. */
+static int reopen(struct stoup_cursor *cur)
 {
-	int rc;
+	int rc = stoup_cursor_files(cur, &cur->error);
 
-	while ((rc = stoup_follow(cur)) > 0) {
-		if (cur->pending & STOUP_PENDING_FILES)
-			rc = stoup_cursor_files(cur, &cur->error);
-		if (rc >= 0)
-			rc = cur->direct ? stoup_direct_next(cur, ret) : pool_next(cur, ret);
-		if (rc != 0)
-			break;
-	}
+	if (rc == 0)
+		return !cur->direct;
+	/* The next call tries again. */
+	cur->direct = 1;
 	return rc;
 }
 
 int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
+	uint64_t deadline_ns = 0;
 	int rc;
 
 	if (!cur)
@@ -619,19 +589,27 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 	}
 	if (cur->merge)
 		return stoup_merge_next(cur, ret);
-	if (cur->pending & STOUP_PENDING_FILES) {
-		rc = stoup_cursor_files(cur, &cur->error);
-		if (rc < 0)
-			return rc;
-	}
 	if (cur->direct) {
+		if ((cur->pending & STOUP_PENDING_FILES) && (rc = reopen(cur)) != 0)
+			return rc < 0 ? rc : stoup_next(cur, ret);
 		rc = stoup_direct_next(cur, ret);
 	} else {
 		stoup_cursor_let_go(cur);
-		rc = pool_next(cur, ret);
+		while ((rc = step(cur, ret)) == -EPIPE && !cur->hasty) {
+			/* One deadline for the call, also when the next daemon ends as well. */
+			if (deadline_ns == 0)
+				deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
+			rc = stoup_cursor_renew(cur, deadline_ns);
+			if (rc < 0)
+				break;
+		}
 	}
-	if (rc == 0 && (cur->range.flags & STOUP_FOLLOW))
-		rc = next_followed(cur, ret);
+	if (rc == 0 && (cur->range.flags & STOUP_FOLLOW)) {
+		rc = stoup_follow(cur);
+		/* Once for each newer snapshot. */
+		if (rc > 0)
+			return stoup_next(cur, ret);
+	}
 	if (rc >= 0)
 		cur->error.code = 0;
 	return rc;

@@ -24,7 +24,9 @@
 #ifndef STOUP_CONSUMER_CURSOR_H
 #define STOUP_CONSUMER_CURSOR_H
 
+#include <string.h>
 #include "consumer/client.h"
+#include "shm/message.h"
 
 /* A place in the sequence of all segments. */
 struct stoup_place {
@@ -82,11 +84,12 @@ struct stoup_cursor {
 	int32_t step;                /* 1 forward, -1 backward */
 	struct stoup_filter *where;  /* NULL: all; of stoup_scan_where */
 	uint64_t left_out;           /* segments, before the scan went over to another daemon */
+	int bounded;                 /* the scan ends before the series does: stoup_cursor_edge */
 	/* What is to come lies in [begin_ordinal, end_ordinal). Forward: records before begin_ordinal were handed out
 	 * already, or are not of the range; backward: those from end_ordinal on. */
 	uint64_t begin_ordinal, end_ordinal;
 	uint64_t
-		left; /* records until the limit; counts down from UINT64_MAX where there is none */
+		limit; /* of records, from the first one on; UINT64_MAX: none, or it is an ordinal by now */
 	struct stoup_grip grip;
 	struct stoup_hand hand;
 	int active;       /* counts as a user of the session's memory */
@@ -98,18 +101,12 @@ struct stoup_cursor {
 	struct stoup_merge
 		*merge; /* it is many cursors: of all else here only st, owed and error count */
 	int owed; /* stoup_next returned owed_span, which could not be held: it comes again */
-	struct stoup_span owed_span;
 	/* the span that is out: its last record (backward: its first) becomes the anchor */
 	const uint8_t *span_base;
 	uint64_t span_cnt, span_ordinal; /* 0 records: none is out */
 	uint64_t
 		span_low; /* records in front of it that lie there too: of its segment, or its run */
-	struct stoup_bounds range;
-	uint64_t low,
-		high; /* the range's ordinals in the cursor's snapshot, as far as they are known */
 	struct stoup_anchor anchor;
-	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
-	uint64_t next_off; /* resuming: records between the anchor and the border */
 	/* what was passed last: its key, and how many records in a row have it */
 	int64_t tail_key;
 	uint64_t tail_ties;
@@ -119,7 +116,24 @@ struct stoup_cursor {
 	uint64_t look_ns;             /* last look at the clock */
 	uint32_t look_in, look_every; /* calls until the next one; calls between two */
 	struct stoup_error error;
+	/* What a hit does not read lies behind the text. */
+	struct stoup_bounds range;
+	uint64_t low,
+		high; /* the range's ordinals in the cursor's snapshot, as far as they are known */
+	int64_t until; /* the limit as an ordinal, end or (backward) begin, maybe below 0; where `limited` */
+	int limited;
+	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
+	uint64_t next_off; /* resuming: records between the anchor and the border */
+	struct stoup_span owed_span;
 };
+
+/* Records of the series in the cursor's snapshot. */
+static inline uint64_t stoup_cursor_total(const struct stoup_cursor *cur)
+{
+	const struct stoup_part *last = cur->parts + cur->part_cnt;
+
+	return cur->part_cnt > 0 ? last[-1].ordinal + last[-1].series->record_cnt : 0;
+}
 
 /* ---- range.c --------------------------------------------------------------------------------- */
 
@@ -162,7 +176,14 @@ int stoup_cursor_end_edge(struct stoup_cursor *cur, uint64_t *ret);
 /* At work: do what is pending. 0, or as stoup_next. */
 int stoup_cursor_settle(struct stoup_cursor *cur);
 
-/* The limit lies in [*low, *high): cut there, and let nothing come after it. */
+/* from_ns, to_ns or the ordinals have changed: does the far end of the scan need a look at each segment? */
+static inline void stoup_cursor_edge(struct stoup_cursor *cur)
+{
+	cur->bounded = cur->step > 0 ? cur->to_ns != 0 || cur->end_ordinal != UINT64_MAX
+	                             : cur->from_ns != 0 || cur->begin_ordinal != 0;
+}
+
+/* The first records are [*low, *high): let nothing come after the limit that counts from them. */
 void stoup_cursor_limit(struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high);
 
 /* ---- scan.c ---------------------------------------------------------------------------------- */
@@ -246,13 +267,12 @@ static inline void stoup_cursor_clip(
 		*high = cur->end_ordinal > ordinal ? cur->end_ordinal - ordinal : 0;
 }
 
-/* Count records [*low, *high), at least one, as handed out: those beyond the limit are cut away. */
+/* Records [*low, *high), at least one, are handed out: those beyond the limit are cut away. */
 static inline void stoup_cursor_count(
 	struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high)
 {
-	if (*high - *low >= cur->left)
+	if (cur->limit != UINT64_MAX)
 		stoup_cursor_limit(cur, ordinal, low, high);
-	cur->left -= *high - *low;
 }
 
 /* Remember where the span that is out ends, and give its block back. */
@@ -266,7 +286,16 @@ void stoup_record_copy(
 
 /* Key of a record; the first of cnt records whose key is at least key_ns, and the first whose key is
  * above it. */
-int64_t stoup_record_key(const uint8_t *base, uint64_t idx, const struct stoup_schema *schema);
+static inline int64_t stoup_record_key(
+	const uint8_t *base, uint64_t idx, const struct stoup_schema *schema)
+{
+	int64_t key;
+
+	if (schema->stride == 0)
+		return stoup_message_head_of(base + idx * STOUP_MESSAGE_STRIDE)->key;
+	memcpy(&key, base + idx * schema->stride + schema->key_off, sizeof(key));
+	return key;
+}
 uint64_t stoup_record_bound(
 	const uint8_t *base, uint64_t cnt, const struct stoup_schema *schema, int64_t key_ns);
 uint64_t stoup_record_above(

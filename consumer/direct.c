@@ -269,7 +269,7 @@ static int run_next(struct stoup_cursor *cur, struct run *run)
 		cur->at.pos++;
 		seg = stoup_place_segment(cur, &cur->at);
 		/* Behind the limit nothing is wanted. The first segment may be cut. */
-		if (!seg || cur->at.part != part_idx || more >= cur->left)
+		if (!seg || cur->at.part != part_idx || more >= cur->limit)
 			return 1;
 		if (cur->step > 0 ? !touches(cur, run->part, run->high, seg)
 				  : !touches(cur, run->part, seg, run->low))
@@ -387,7 +387,7 @@ int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 	struct run run;
 	int rc = cur->pending ? stoup_cursor_settle(cur) : 0;
 
-	if (rc < 0)
+	if (rc < 0 || !ret)
 		return rc;
 	for (before = cur->at; run_next(cur, &run); before = cur->at) {
 		if (cur->schema->stride == 0 && messages_check(cur, run.part, run.low) < 0) {

@@ -106,8 +106,10 @@ int stoup_lane_piece(struct stoup_lane *lane)
 	lane->from = lane->low;
 	lane->to = lane->high;
 	rc = kept_piece(lane);
-	if (rc < 0)
+	if (rc < 0) {
+		lane->to = lane->from; /* no piece: the next call tries again */
 		return rc;
+	}
 	if (rc == 0) {
 		lane->keys = lane->span.schema->stride
 		                     ? (const uint8_t *)lane->span.base + lane->span.schema->key_off

@@ -168,7 +168,8 @@ void stoup_anchor_take(struct stoup_cursor *cur)
 		cur->anchor.from_end = cur->step < 0;
 		cur->anchor.key = key;
 		cur->anchor.ties = cur->tail_ties;
-		cur->anchor.front = keeps || cur->step > 0 ? 0 : ties_in_front(cur, key);
+		if (cur->step < 0)
+			cur->anchor.front = keeps ? 0 : ties_in_front(cur, key);
 		cur->anchor.ordinal = cur->span_ordinal + at;
 		stoup_record_copy(cur->span_base, at, schema, cur->anchor.bytes);
 	}

@@ -184,7 +184,7 @@ STOUP_API int stoup_schema_require_fields(const struct stoup_series *series, siz
 struct stoup_range {
 	int64_t from_ns, to_ns; /* ns since the epoch; with STOUP_ORDINALS record numbers from 0 */
 	uint32_t flags;         /* those below, or 0 */
-	uint32_t limit;         /* at most so many records, over all spans; 0 = all */
+	uint32_t limit; /* at most so many records from the first one on, over all spans; 0 = all */
 };
 
 #define STOUP_BACKWARD       0x1u  /* from the end of the range to its begin */
