@@ -21,6 +21,9 @@
 #if __has_include("shm/stoup_doc.h")
 #include "shm/stoup_doc.h"
 #endif
+#if __has_include("shm/stoup_text.h")
+#include "shm/stoup_text.h"
+#endif
 #if __has_include("consumer/stoup.h")
 #include "consumer/stoup.h"
 #endif
