@@ -196,6 +196,39 @@ int64_t stoup_merge_skip(struct stoup_cursor *cur)
 	return cnt;
 }
 
+/* The key at which a record of the lane stands at a place. */
+static int64_t lane_key(const struct stoup_lane *lane, int64_t place)
+{
+	int64_t key;
+
+	return __builtin_sub_overflow(place, lane->add, &key) ? INT64_MIN : key;
+}
+
+int stoup_merge_seek(struct stoup_cursor *cur, int64_t key_ns)
+{
+	struct stoup_merge *m = cur->merge;
+	int rc = 0;
+
+	cur->error.code = 0;
+	cur->error.text[0] = 0;
+	cur->owed = 0;
+	for (uint32_t i = 0; i < m->cnt && rc == 0; i++) {
+		struct stoup_lane *lane = &m->lanes[i];
+
+		rc = stoup_seek(lane->cur, lane_key(lane, key_ns));
+		if (rc < 0)
+			cur->error = lane->cur->error;
+		lane->cur->window = lane->cur->window_cap = 0;
+		lane->low = lane->high = lane->from = lane->to = 0;
+		lane->ahead_session = NULL;
+		lane->ahead_cnt = 0;
+	}
+	m->begun = m->ahead_cnt = 0;
+	m->stale = m->over = 0;
+	m->left = m->limit;
+	return rc;
+}
+
 /* ---- life ------------------------------------------------------------------------------------- */
 
 /* The range as the series of a lane has it. */
@@ -205,17 +238,16 @@ static struct stoup_range lane_range(const struct stoup_range *range, int64_t ad
 
 	ret.limit = 0;
 	ret.flags &= ~STOUP_AT_OPEN;
-#ifdef STOUP_AVAILABLE
 	ret.flags &= ~STOUP_AVAILABLE;
-#endif
-	if (add == 0)
+	if (add == 0 || (ret.flags & STOUP_ORDINALS))
 		return ret;
 	/* Open stays open; an end that lies before all keys leaves nothing. */
 	if (ret.from_ns > 0)
 		ret.from_ns = ret.from_ns > add ? ret.from_ns - add : 0;
-	if (ret.to_ns > 0 && ret.to_ns <= add)
+	if (ret.to_ns > 0 && ret.to_ns <= add) {
 		ret.from_ns = ret.to_ns = 1;
-	else if (ret.to_ns > 0)
+		ret.flags &= ~(STOUP_FROM_AFTER | STOUP_TO_INCLUDED);
+	} else if (ret.to_ns > 0)
 		ret.to_ns -= add;
 	return ret;
 }
@@ -242,8 +274,8 @@ static int lane_open(struct stoup_merge *m, uint32_t idx, const struct stoup_ser
 	return 0;
 }
 
-static int check(
-	struct stoup *st, const struct stoup_series *series, size_t cnt, struct stoup_error *err)
+static int check(struct stoup *st, const struct stoup_series *series, size_t cnt,
+	const struct stoup_range *range, struct stoup_error *err)
 {
 	if (!stoup_client_own(st))
 		return stoup_client_refused(st, err);
@@ -252,6 +284,11 @@ static int check(
 	if (cnt > STOUP_MERGE_CAP)
 		return stoup_error_set(err, -EINVAL,
 			"%zu series are to be merged, at most %u can be", cnt, STOUP_MERGE_CAP);
+	if (range && (range->flags & (STOUP_LAST | STOUP_FOLLOW)))
+		return stoup_error_set(err, -EINVAL,
+			"range.flags %#x: a merge takes neither STOUP_LAST nor STOUP_FOLLOW; the last n "
+			"records come by STOUP_BACKWARD with a limit, newest first",
+			range->flags);
 	return 0;
 }
 
@@ -325,13 +362,22 @@ static int lanes_open(struct stoup_merge *m, const struct stoup_series *series,
 		OPEN_TRIES, m->cnt);
 }
 
+/* The schema that all series have, for whoever makes columns or bars of them; NULL: they differ. */
+static const struct stoup_schema *common_schema(const struct stoup_merge *m)
+{
+	for (uint32_t i = 1; i < m->cnt; i++)
+		if (m->lanes[i].cur->schema != m->lanes[0].cur->schema)
+			return NULL;
+	return m->lanes[0].cur->schema;
+}
+
 int stoup_merge(struct stoup *st, const struct stoup_series *series, size_t cnt,
 	const struct stoup_range *range, struct stoup_cursor **ret, struct stoup_error *err)
 {
 	static const struct stoup_range all;
 	struct stoup_cursor *cur = NULL;
 	struct stoup_merge *m = NULL;
-	int rc = check(st, series, cnt, err);
+	int rc = check(st, series, cnt, range, err);
 
 	if (rc < 0)
 		return rc;
@@ -352,6 +398,7 @@ int stoup_merge(struct stoup *st, const struct stoup_series *series, size_t cnt,
 	count(m, 1, m->cnt);
 	cur->st = st;
 	cur->name = "a merge";
+	cur->schema = common_schema(m);
 	cur->step = m->step;
 	cur->grip.cell_idx = STOUP_CELL_NONE;
 	cur->merge = m;

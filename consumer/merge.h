@@ -24,11 +24,6 @@
 #include "consumer/cursor.h"
 #include "shm/message.h"
 
-#ifndef STOUP_ORDINALS
-#define STOUP_ORDINALS    0x20u
-#define STOUP_TO_INCLUDED 0x10u
-#endif
-
 /* ---- lane.c ---------------------------------------------------------------------------------- */
 
 /* The span of one series, and the places of its records. */
@@ -135,6 +130,9 @@ struct stoup_merge {
 int stoup_merge_next(struct stoup_cursor *cur, struct stoup_span *ret);
 int64_t stoup_merge_skip(struct stoup_cursor *cur);
 void stoup_merge_close(struct stoup_cursor *cur);
+
+/* As stoup_seek, for a cursor that is this process's own. */
+int stoup_merge_seek(struct stoup_cursor *cur, int64_t key_ns);
 
 /* The session of its series. */
 struct stoup_session *stoup_merge_session(const struct stoup_cursor *cur);

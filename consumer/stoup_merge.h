@@ -33,8 +33,8 @@ extern "C" {
 /* The records of `cnt` series, of equal or different schemas, in one order of time: an ordinary cursor, whose spans
  * are runs. A run is records of one series (stoup_cursor_source says which) up to where another series has an earlier
  * one, at most those of one segment; it is a span like any other, in place, valid until the next call on the cursor,
- * and is kept by stoup_hold. stoup_next, stoup_next_held, stoup_cursor_error, stoup_cursor_skip and
- * stoup_cursor_close are as of stoup_scan, restarts of the daemon included.
+ * and is kept by stoup_hold. stoup_next, stoup_next_held, stoup_seek, stoup_cursor_error,
+ * stoup_cursor_skip and stoup_cursor_close are as of stoup_scan, restarts of the daemon included.
  *
  * The order: by key; equal keys in the order of `series`; of one series in its own order. A bar stands at its close,
  * key + interval_ns, when it was known, and `range` is compared with that as well; with STOUP_AT_OPEN at its key. A
@@ -42,8 +42,8 @@ extern "C" {
  * depends on the store alone, so that each run of a program sees the same one, cut alike or not. Backward it is
  * exactly the reverse.
  *
- * `range` (NULL: everything, forward) is that of each series; range.limit counts records of all of them together. One
- * series may be given several times.
+ * `range` (NULL: everything, forward) is that of each series; range.limit counts records of all of them together;
+ * STOUP_LAST and STOUP_FOLLOW are not taken. One series may be given several times.
  *
  * Memory: one leased block per series, at most, and read-ahead of options.ahead_cnt blocks in all, asked for in the
  * order in which they will be wanted; 8 bytes per record of one segment for each series that kept its order, and

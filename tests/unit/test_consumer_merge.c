@@ -181,6 +181,17 @@ static int ref_compare(const void *a, const void *b)
 	return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
 }
 
+static int is_in(const struct stoup_range *range, const struct ref *ref)
+{
+	if (range->flags & STOUP_ORDINALS)
+		return (int64_t)ref->ordinal >= range->from_ns &&
+		       (range->to_ns == 0 || (int64_t)ref->ordinal < range->to_ns);
+	return (range->from_ns == 0 || ref->place > range->from_ns ||
+		       (ref->place == range->from_ns && !(range->flags & STOUP_FROM_AFTER))) &&
+	       (range->to_ns == 0 || ref->place < range->to_ns ||
+		       (ref->place == range->to_ns && (range->flags & STOUP_TO_INCLUDED)));
+}
+
 static void expect(const uint32_t *lanes, uint32_t cnt, const struct stoup_range *range)
 {
 	expected_cnt = 0;
@@ -191,8 +202,7 @@ static void expect(const uint32_t *lanes, uint32_t cnt, const struct stoup_range
 			if (is_bar(lanes[l]) && !(range->flags & STOUP_AT_OPEN))
 				ref.place += INTERVAL;
 			ref.lane = l;
-			if ((range->from_ns == 0 || ref.place >= range->from_ns) &&
-				(range->to_ns == 0 || ref.place < range->to_ns))
+			if (is_in(range, &ref))
 				expected[expected_cnt++] = ref;
 		}
 	qsort(expected, expected_cnt, sizeof(*expected), ref_compare);
@@ -204,6 +214,20 @@ static void expect(const uint32_t *lanes, uint32_t cnt, const struct stoup_range
 		expected[i] = expected[expected_cnt - 1 - i];
 		expected[expected_cnt - 1 - i] = ref;
 	}
+}
+
+/* Of what is expected the first `limit` from the first record at or after `key` (backward: before) on. */
+static void expect_from(int64_t key, uint64_t limit, int backward)
+{
+	uint64_t at = 0;
+
+	while (at < expected_cnt &&
+		(backward ? expected[at].place > key : expected[at].place < key))
+		at++;
+	expected_cnt -= at;
+	memmove(expected, expected + at, expected_cnt * sizeof(*expected));
+	if (limit > 0 && expected_cnt > limit)
+		expected_cnt = limit;
 }
 
 /* The records of a run are those that are expected from `at` on; where the next ones are. */
@@ -296,6 +320,22 @@ static int64_t some_time(void)
 	return refs[below((uint32_t)all_cnt[lane])].place + below(3) - 1;
 }
 
+static void range_make(struct stoup_range *range)
+{
+	range->flags = (below(2) ? STOUP_BACKWARD : 0) | (below(4) ? 0 : STOUP_AT_OPEN) |
+	               (below(3) ? 0 : STOUP_FROM_AFTER) | (below(3) ? 0 : STOUP_TO_INCLUDED) |
+	               (below(9) ? 0 : STOUP_AVAILABLE);
+	range->limit = below(3) ? 0 : 1 + below(300);
+	if (range->to_ns && range->to_ns < range->from_ns)
+		range->to_ns = range->from_ns + below(50);
+	if (below(8) > 0)
+		return;
+	range->flags &= ~(STOUP_FROM_AFTER | STOUP_TO_INCLUDED | STOUP_AVAILABLE);
+	range->flags |= STOUP_ORDINALS;
+	range->from_ns = below(200);
+	range->to_ns = below(4) ? range->from_ns + below(200) : 0;
+}
+
 START_TEST(a_merge_is_a_stable_sort_of_all_forward_and_backward)
 {
 	uint64_t seen = 0;
@@ -306,25 +346,35 @@ START_TEST(a_merge_is_a_stable_sort_of_all_forward_and_backward)
 			struct stoup_range range = {.from_ns = some_time(), .to_ns = some_time()};
 			uint32_t lanes[SERIES_CNT], cnt = choose(lanes);
 			struct stoup_cursor *cur;
-			int held = below(8) == 0;
+			int held = below(8) == 0, backward;
 
-			range.flags =
-				(below(2) ? STOUP_BACKWARD : 0) | (below(4) ? 0 : STOUP_AT_OPEN);
-			if (range.to_ns && range.to_ns < range.from_ns)
-				range.to_ns = range.from_ns + below(50);
+			range_make(&range);
 			expect(lanes, cnt, &range);
 			cur = merge(lanes, cnt, &range);
+			backward = (range.flags & STOUP_BACKWARD) != 0;
+			if (below(4) == 0) {
+				int64_t key = 900 + (int64_t)below(110000);
+				uint32_t steps = below(20);
+				struct stoup_span span;
+
+				while (steps-- > 0 && stoup_next(cur, &span) > 0)
+					;
+				ck_assert_int_eq(stoup_seek(cur, key), 0);
+				expect_from(key, range.limit, backward);
+			} else {
+				expect_from(backward ? INT64_MAX : 0, range.limit, backward);
+			}
 			if (held)
-				drain_held(cur, range.flags & STOUP_BACKWARD);
+				drain_held(cur, backward);
 			else
-				drain(cur, range.flags & STOUP_BACKWARD, 0);
+				drain(cur, backward, 0);
 			stoup_cursor_close(cur);
 			seen += expected_cnt;
 		}
 		end();
 	}
 	/* The queries are not all empty. */
-	ck_assert_uint_gt(seen, 1000000);
+	ck_assert_uint_gt(seen, 500000);
 }
 END_TEST
 
@@ -596,6 +646,11 @@ START_TEST(wrong_use_is_refused)
 	ck_assert_int_eq(stoup_merge(NULL, series, 2, NULL, &cur, &err), -EINVAL);
 	ck_assert_int_eq(stoup_merge(st, series, STOUP_MERGE_CAP + 1, NULL, &cur, &err), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(err.text, "65536"));
+	ck_assert_int_eq(stoup_merge(st, series, 2, &range, &cur, &err), -EINVAL);
+	range = (struct stoup_range){.flags = STOUP_LAST, .limit = 3};
+	ck_assert_int_eq(stoup_merge(st, series, 2, &range, &cur, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "STOUP_BACKWARD"));
+	range = (struct stoup_range){.flags = STOUP_FOLLOW};
 	ck_assert_int_eq(stoup_merge(st, series, 2, &range, &cur, &err), -EINVAL);
 	series[1].id = 99;
 	ck_assert_int_eq(stoup_merge(st, series, 2, NULL, &cur, &err), -ENOENT);
