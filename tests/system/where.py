@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+import shutil
 import subprocess
 
 import lib_stoup as t
@@ -88,6 +89,22 @@ t.run([t.STOUP, "verify", "--quiet", stores["default"]])
 daemon = t.Daemon(stores["default"], "16M")
 ask(daemon.pool, 500, 4)
 daemon.stop()
+
+# ---- a volume of before there were zone maps -------------------------------------------------------------------
+old = os.path.join(t.temp_dir(), "old")
+os.mkdir(old)
+shutil.copy(os.path.join(os.environ["STOUP_SOURCE_DIR"], "tests", "golden", "orders-default.stoup"), old)
+t.equal(zones(old), 0, "zone maps of an old volume")
+daemon = t.Daemon(old, "16M")
+lines = t.run([t.STOUP, "cat", daemon.pool, "TEST/AAA/order56"]).stdout
+daemon.stop()
+t.run([t.STOUP, "compact", "--quiet", "--codec", "default", old])
+t.equal(zones(old), sum(volume["segments"] for volume in info(old)), "zone maps made by compact")
+t.run([t.STOUP, "verify", "--quiet", old])
+daemon = t.Daemon(old, "16M")
+t.equal(t.run([t.STOUP, "cat", daemon.pool, "TEST/AAA/order56"]).stdout, lines, "the records of before")
+daemon.stop()
+t.true("nothing to be gained" in t.run([t.STOUP, "compact", "--codec", "default", old]).stdout, "all is done then")
 
 # ---- a zone map that lies ---------------------------------------------------------------------------------------
 path = glob.glob(os.path.join(one, "*.stoup"))[0]
