@@ -39,6 +39,9 @@
 #if __has_include("consumer/stoup_bars.h")
 #include "consumer/stoup_bars.h"
 #endif
+#if __has_include("consumer/stoup_docs.h")
+#include "consumer/stoup_docs.h"
+#endif
 #pragma GCC visibility pop
 
 #endif
