@@ -140,6 +140,30 @@ t.equal(cat(["B/*"], "--bars", "1m", "--last", "1", "--select", "close").stdout,
 data = t.output([t.STOUP, "cat", POOL, "B/X/tick", "--bars", "1m", "--select", "volume,open", "--format", "npy"])
 t.equal(struct.unpack("<QqQq", data[-32:]), (6, 10_500_000_000, 4, 10_000_000_000), "an array of bars")
 
+# ---- a series that kept its order: a record stands at the greatest key so far ------------------------------------------------
+KEPT = [(10, "a"), (30, "b"), (20, "c"), (20, "d"), (40, "e"), (35, "f"), (50, "g")]  # stand at 10 30 30 30 40 40 50
+ingest("K/X/kept", "".join(f"{t.T0 + at},{tag}\n" for at, tag in KEPT), "--columns", "ts:time,tag:char", "--order", "keep")
+ingest("K/Y/other", "".join(f"{t.T0 + at},{tag}\n" for at, tag in ((20, "x"), (30, "y"), (40, "z"))), "--columns",
+       "ts:time,tag:char")
+t.until(lambda: "K/Y/other" in t.run([t.STOUP, "cat", POOL, "*", "--count"]).stdout, "both are there")
+
+
+def tags(*options, series=("K/X/kept",)):
+    printed = cat(series, "--select", "tag", "--no-header", *options).stdout
+    return "".join(line.rsplit(",", 1)[-1] for line in printed.splitlines())
+
+
+for options, expected in (
+        ([], "abcdefg"), (["--reverse"], "gfedcba"), (["--from", str(t.T0 + 20)], "bcdefg"), (["--to", str(t.T0 + 30)], "a"),
+        (["--until", str(t.T0 + 30)], "abcd"), (["--after", str(t.T0 + 30)], "efg"), (["--last", "3"], "efg"),
+        (["--first", "3", "--reverse"], "cba"), (["--at-ordinal", "2:4"], "cd"), (["--asof", str(t.T0 + 20)], "a"),
+        (["--asof", str(t.T0 + 30)], "d"), (["--asof", str(t.T0 + 39)], "d"), (["--asof", str(t.T0 + 40)], "f"),
+        (["--asof", str(t.T0 + 30), "--where", "tag < 'd'"], "c"), (["--where", "tag in ('b', 'f')"], "bf")):
+    t.equal(tags(*options), expected, f"kept in its order, {options}")
+t.equal(tags("--merge", series=("K/X/kept", "K/Y/other")), "axbcdyefzg", "merged by the greatest key so far")
+t.equal(tags("--merge", "--reverse", series=("K/X/kept", "K/Y/other")), "gzfeydcbxa", "and backward")
+t.equal(tags("--merge", series=("K/Y/other", "K/X/kept")), "axybcdzefg", "equal times in the order of the series")
+
 # ---- arrays -------------------------------------------------------------------------------------------------------------------
 
 
