@@ -81,8 +81,8 @@ def refused(command, option, value):
     """Does the program refuse the value as such: usage, exit status 2?"""
     if command == "stoupd":
         argv = [t.STOUPD, "--store", work + "/absent", "--pool", "c" + str(os.getpid()), option, value]
-    elif command == "cat":
-        argv = [t.STOUP, "cat", option, value, work + "/absent/", "A/b"]
+    elif command in ("cat", "replay"):
+        argv = [t.STOUP, command, option, value, work + "/absent/", "A/b"]
     elif command == "compact":
         argv = [t.STOUP, "compact", option, value, work + "/absent/"]
     elif command == "export":
