@@ -128,6 +128,9 @@ void bench_b4_lease(void); /* leases, then as-of lookups */
 void bench_b4_asof(void);
 void bench_b5_miss(void);
 void bench_b7_ingest(void);
+void bench_b8_text(void);
+void bench_b9_documents(void);
+void bench_b10_log(void);
 void bench_b11_strategy(void);
 
 #endif

@@ -26,6 +26,8 @@
 #include "consumer/cursor.h"
 #include "consumer/asof.h"
 #include "consumer/direct.h"
+#include "consumer/merge.h"
+#include "consumer/stoup_filter.h"
 #include "shm/message.h"
 
 #define WINDOW_FIRST 2u
@@ -145,7 +147,7 @@ static void window_begin(struct stoup_cursor *cur)
 	const struct stoup_catalog_segment *seg = stoup_place_segment(cur, &cur->at);
 	uint64_t fit = 0, len;
 
-	if (seg) {
+	if (seg && !cur->no_ahead) {
 		len = cur->parts[cur->at.part].vol->blocks[seg->block_idx].raw_len;
 		len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
 		fit = len > 0 ? cur->ses->control->ahead_bytes_cap / len : 0;
@@ -156,6 +158,7 @@ static void window_begin(struct stoup_cursor *cur)
 
 void stoup_cursor_rewind(struct stoup_cursor *cur)
 {
+	cur->left_out += cur->at.left_out;
 	cur->at = cur->asked = (struct stoup_place){0};
 	cur->begin_ordinal = cur->low;
 	cur->end_ordinal = cur->high;
@@ -195,8 +198,13 @@ const struct stoup_catalog_segment *stoup_place_segment(
 			continue;
 		}
 		seg = part_segments(part) + place->seg;
-		if (seg->record_cnt > 0)
-			return cur->bounded && beyond(cur, part, seg) ? NULL : seg;
+		if (seg->record_cnt > 0) {
+			if (cur->bounded && beyond(cur, part, seg))
+				return NULL;
+			if (!cur->where || !stoup_where_excludes(cur, part, seg))
+				return seg;
+			place->left_out++;
+		}
 		place->seg += (uint32_t)cur->step;
 	}
 	return NULL;
@@ -581,6 +589,8 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		*ret = cur->owed_span;
 		return 1;
 	}
+	if (cur->merge)
+		return stoup_merge_next(cur, ret);
 	if (cur->direct) {
 		if ((cur->pending & STOUP_PENDING_FILES) && (rc = reopen(cur)) != 0)
 			return rc < 0 ? rc : stoup_next(cur, ret);
@@ -624,6 +634,8 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 		cur->error.code = 0;
 		return (int64_t)cur->owed_span.record_cnt;
 	}
+	if (cur->merge)
+		return stoup_merge_skip(cur);
 	seg = stoup_place_segment(cur, &cur->at);
 	if (!seg)
 		return 0;
@@ -661,6 +673,10 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 
 	if (!cur)
 		return;
+	if (cur->merge) {
+		stoup_merge_close(cur);
+		return;
+	}
 	st = cur->st;
 	stoup_lookup_fini(cur);
 	if (stoup_client_own(st)) {
@@ -677,6 +693,7 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 		last = stoup_client_idle(st) && st->leaving;
 		pthread_mutex_unlock(&st->mutex);
 	}
+	stoup_filter_destroy(cur->where);
 	free(cur->anchor.bytes);
 	free(cur->parts);
 	free(cur);

@@ -32,6 +32,7 @@
 struct stoup_place {
 	uint32_t part, seg; /* seg counts within its part; backward, UINT32_MAX is in front of 0 */
 	uint64_t pos;       /* segments before it, since the start of the scan */
+	uint64_t left_out;  /* segments that it moved over because the filter has nothing there */
 };
 
 /* A record that stood at the border of what was read: how to find it again in another snapshot. */
@@ -81,6 +82,8 @@ struct stoup_cursor {
 	struct stoup_place at;       /* the next segment */
 	struct stoup_place asked;    /* the first one not asked for */
 	int32_t step;                /* 1 forward, -1 backward */
+	struct stoup_filter *where;  /* NULL: all; of stoup_scan_where */
+	uint64_t left_out;           /* segments, before the scan went over to another daemon */
 	int bounded;                 /* the scan ends before the series does: stoup_cursor_edge */
 	/* What is to come lies in [begin_ordinal, end_ordinal). Forward: records before begin_ordinal were handed out
 	 * already, or are not of the range; backward: those from end_ordinal on. */
@@ -94,6 +97,9 @@ struct stoup_cursor {
 	int failed;       /* for ever, with the error */
 	int direct;       /* reads the parts' files, needs no session (direct.c) */
 	int hasty;        /* a miss is -EAGAIN, and nothing is asked for (held.c) */
+	int no_ahead;     /* whoever has it reads ahead (merge_ahead.c) */
+	struct stoup_merge
+		*merge; /* it is many cursors: of all else here only st, owed and error count */
 	int owed; /* stoup_next returned owed_span, which could not be held: it comes again */
 	/* the span that is out: its last record (backward: its first) becomes the anchor */
 	const uint8_t *span_base;
@@ -302,6 +308,12 @@ uint64_t stoup_record_bound(
 	const uint8_t *base, uint64_t cnt, const struct stoup_schema *schema, int64_t key_ns);
 uint64_t stoup_record_above(
 	const uint8_t *base, uint64_t cnt, const struct stoup_schema *schema, int64_t key_ns);
+
+/* ---- where.c --------------------------------------------------------------------------------- */
+
+/* Does the filter of the cursor, which has one, have nothing in that segment? */
+int stoup_where_excludes(const struct stoup_cursor *cur, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg);
 
 /* ---- resume.c -------------------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include <errno.h>
 #include "consumer/cursor.h"
 #include "consumer/direct.h"
+#include "consumer/merge.h"
 
 #define RANGE_FLAGS                                                                                \
 	(STOUP_BACKWARD | STOUP_DIRECT | STOUP_DIRECT_OR_POOL | STOUP_FROM_AFTER |                 \
@@ -390,6 +391,8 @@ int stoup_seek(struct stoup_cursor *cur, int64_t key_ns)
 	}
 	if (cur->failed)
 		return cur->error.code;
+	if (cur->merge)
+		return stoup_merge_seek(cur, key_ns);
 	cur->error.code = 0;
 	cur->error.text[0] = 0;
 	cur->owed = 0;

@@ -607,4 +607,6 @@ STOUP_API const char *stoup_version(void);
 }
 #endif
 
+#include "stoup_merge.h"
+
 #endif
