@@ -24,6 +24,7 @@
 #include <string.h>
 #include <time.h>
 #include "consumer/cursor.h"
+#include "consumer/asof.h"
 #include "consumer/direct.h"
 #include "consumer/merge.h"
 #include "consumer/stoup_filter.h"
@@ -451,7 +452,7 @@ int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_seg
 /* ---- the calls ------------------------------------------------------------------------------- */
 
 /* Bring the counters into the page. */
-static void flush(struct stoup_cursor *cur)
+void stoup_cursor_flush(struct stoup_cursor *cur)
 {
 	struct stoup_page *page = cur->ses->page;
 
@@ -466,7 +467,7 @@ static void flush(struct stoup_cursor *cur)
  * still serves this process is looked for at most a hundred times a second, which a look at the clock decides.
  * Fast callers look every STOUP_LOOK_CALLS calls, slow ones at each: so the news is never older than a few
  * milliseconds or one call. */
-static int pulse(struct stoup_cursor *cur)
+int stoup_cursor_pulse(struct stoup_cursor *cur)
 {
 	struct stoup_session *ses = cur->ses;
 	struct timespec ts;
@@ -474,7 +475,7 @@ static int pulse(struct stoup_cursor *cur)
 
 	if (cur->look_in-- > 1)
 		return stoup_session_check(ses, STOUP_LOOK_STATE);
-	flush(cur);
+	stoup_cursor_flush(cur);
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 	if (now - cur->look_ns >= STOUP_PULSE_NS)
@@ -502,7 +503,7 @@ static void advance(struct stoup_cursor *cur)
 static int find(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	const struct stoup_catalog_segment *seg;
-	int rc = pulse(cur);
+	int rc = stoup_cursor_pulse(cur);
 
 	if (rc == 0 && cur->pending) {
 		rc = stoup_cursor_settle(cur);
@@ -535,7 +536,7 @@ static int step(struct stoup_cursor *cur, struct stoup_span *ret)
 		cur->record_cnt += ret->record_cnt;
 		return 1;
 	}
-	flush(cur);
+	stoup_cursor_flush(cur);
 	if (rc == 0 || rc == -EDQUOT || rc == -EPIPE)
 		stoup_hand_fini(cur->ses, &cur->hand);
 	cur->active = 0;
@@ -582,6 +583,7 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		return cur->error.code;
 	cur->error.code = 0;
 	cur->error.text[0] = 0;
+	cur->lookup_failed = 0;
 	if (cur->owed) {
 		cur->owed = 0;
 		*ret = cur->owed_span;
@@ -625,7 +627,7 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 		return -EINVAL;
 	if (!stoup_client_own(cur->st))
 		return -ECHILD;
-	if (cur->error.code == 0 || cur->failed || cur->pending)
+	if (cur->error.code == 0 || cur->failed || cur->pending || cur->lookup_failed)
 		return -EINVAL;
 	if (cur->owed) {
 		cur->owed = 0;
@@ -676,11 +678,12 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 		return;
 	}
 	st = cur->st;
+	stoup_lookup_fini(cur);
 	if (stoup_client_own(st)) {
 		stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
 		stoup_hand_fini(cur->ses, &cur->hand);
 		if (cur->active) {
-			flush(cur);
+			stoup_cursor_flush(cur);
 			stoup_session_leave(cur->ses);
 		}
 		stoup_snapshot_release(cur->snap);

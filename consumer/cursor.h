@@ -125,6 +125,8 @@ struct stoup_cursor {
 	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
 	uint64_t next_off; /* resuming: records between the anchor and the border */
 	struct stoup_span owed_span;
+	int lookup_failed;           /* the error is a lookup's, not the scan's */
+	struct stoup_lookup *lookup; /* of stoup_asof; NULL: never called */
 };
 
 /* Records of the series in the cursor's snapshot. */
@@ -277,6 +279,12 @@ static inline void stoup_cursor_count(
 
 /* Remember where the span that is out ends, and give its block back. */
 void stoup_cursor_let_go(struct stoup_cursor *cur);
+
+/* Look for the daemon as each call does: 0, or -EPIPE. */
+int stoup_cursor_pulse(struct stoup_cursor *cur);
+
+/* Bring the counters into the page. */
+void stoup_cursor_flush(struct stoup_cursor *cur);
 
 /* A record as its schema's length, or a message as head and hash of its bytes, which may be millions: what tells
  * it from any other, in stoup_record_copy_len bytes at `dst`. */

@@ -380,6 +380,14 @@ static int served(struct stoup *st)
 	return rc == 0;
 }
 
+void stoup_direct_count(struct stoup *st, uint64_t span_cnt, uint64_t record_cnt)
+{
+	atomic_fetch_add_explicit(&st->direct_cnt, span_cnt, memory_order_relaxed);
+	atomic_fetch_add_explicit(&st->direct_record_cnt, record_cnt, memory_order_relaxed);
+	if (!served(st))
+		atomic_fetch_add_explicit(&st->direct_alone_cnt, span_cnt, memory_order_relaxed);
+}
+
 int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	struct stoup *st = cur->st;
@@ -398,11 +406,7 @@ int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 			continue;
 		if (cur->range.flags & STOUP_FOLLOW)
 			run_anchor(cur, &run, ret);
-		atomic_fetch_add_explicit(&st->direct_cnt, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(
-			&st->direct_record_cnt, ret->record_cnt, memory_order_relaxed);
-		if (!served(st))
-			atomic_fetch_add_explicit(&st->direct_alone_cnt, 1, memory_order_relaxed);
+		stoup_direct_count(st, 1, ret->record_cnt);
 		return 1;
 	}
 	return 0;

@@ -46,6 +46,8 @@ int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret);
 /* The records of one segment, checked: 0, or -EBADMSG with text. */
 int stoup_direct_look(struct stoup_cursor *cur, const struct stoup_part *part,
 	const struct stoup_catalog_segment *seg, const uint8_t **ret);
+/* Count spans and records that were handed out. */
+void stoup_direct_count(struct stoup *st, uint64_t span_cnt, uint64_t record_cnt);
 
 /* Unmap all: with the handle. */
 void stoup_direct_fini(struct stoup *st);

@@ -21,6 +21,9 @@
 #if __has_include("shm/stoup_doc.h")
 #include "shm/stoup_doc.h"
 #endif
+#if __has_include("shm/stoup_text.h")
+#include "shm/stoup_text.h"
+#endif
 #if __has_include("consumer/stoup.h")
 #include "consumer/stoup.h"
 #endif
@@ -35,6 +38,9 @@
 #endif
 #if __has_include("consumer/stoup_bars.h")
 #include "consumer/stoup_bars.h"
+#endif
+#if __has_include("consumer/stoup_docs.h")
+#include "consumer/stoup_docs.h"
 #endif
 #pragma GCC visibility pop
 

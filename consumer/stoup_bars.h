@@ -87,9 +87,9 @@ struct stoup_bars_spec {
 	uint64_t step;      /* at least 1 */
 	int32_t step_exp10; /* volume, notional: -18 to 18; else 0 */
 	uint32_t zero;
-	/* Time: bars open at offset_ns + n * step since 1970-01-01T00:00:00Z. The begin of any session will do: days of
-	 * sessions that begin at 22:00 UTC have 22 hours. There is no calendar: a session that begins an hour later
-	 * in winter wants two scans. */
+	/* Time: bars open at offset_ns + n * step since 1970-01-01T00:00:00Z: the begin of any session will do, such as
+	 * 22 hours for days that begin at 22:00 UTC. There is no calendar: where sessions begin an hour later in
+	 * winter, scan summer and winter apart. */
 	int64_t offset_ns;
 	/* Time: the data are known to be complete up to there (such as the range's to_ns, in the past). Bars that
 	 * close by then are complete at the end of the cursor; a record that comes after all counts as of that time. 0 =
@@ -103,19 +103,17 @@ struct stoup_bars_spec {
 /* One bar. Prices are integers of the price field's scale, volumes of the size field's, exactly as in the records
  * (stoup_bars_schema tells the scales). */
 struct stoup_bar_record {
-	int64_t open_ns,
-		close_ns; /* of time bars the interval, else keys of the first and the last trade */
-	int64_t available_ns; /* from when on it is known */
+	int64_t open_ns, close_ns; /* time: of the interval; else keys of first and last trade */
+	int64_t available_ns;      /* from when on it is known */
 	int64_t open, high, low, close;
 	uint64_t volume;
-	uint64_t buy_volume,
-		sell_volume; /* by who began the trade; UINT64_MAX where no field tells; neither: not known */
-	uint64_t count;        /* trades */
-	uint64_t notional_low; /* sum of price x size, exact: 128 bits in two's complement, */
-	int64_t notional_high; /* high * 2^64 + low */
-	int64_t vwap; /* notional / volume to the nearest, halves away from 0; INT64_MAX: no volume */
+	uint64_t buy_volume, sell_volume; /* by who began; UINT64_MAX where no field tells */
+	uint64_t count;                   /* trades */
+	uint64_t notional_low;            /* sum of price x size, exact, in two's complement: */
+	int64_t notional_high;            /* high * 2^64 + low */
+	int64_t vwap; /* to the nearest, halves away from 0; INT64_MAX: no volume */
 	uint64_t first_ordinal,
-		last_ordinal; /* of its trades in their series; filled: of the trade before, twice */
+		last_ordinal; /* of its trades; filled: of the trade before, twice */
 	uint8_t partial;      /* 1: not complete, may come again with more in it */
 	uint8_t filled;       /* 1: no trade; open to close are the close before */
 	uint8_t zero[6];

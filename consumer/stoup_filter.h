@@ -135,7 +135,8 @@ STOUP_API int stoup_filter_match(const struct stoup_filter *filter, const void *
  * hold whole segments, cut to the range: choose in them by stoup_filter_span. Segments without a zone map (of fewer than
  * 64 records, or of volumes that an older release wrote) are never left out.
  *
- * The filter may be destroyed while the cursor is open. -EINVAL for a filter of another schema, and as stoup_scan.
+ * The filter may be destroyed while the cursor is open. -EINVAL for a filter of another schema, and for a range with a limit (count what stoup_filter_span finds), and as
+ * stoup_scan.
  * Thread-safe. */
 STOUP_API int stoup_scan_where(struct stoup *st, const struct stoup_series *series,
 	const struct stoup_range *range, struct stoup_filter *filter, struct stoup_cursor **ret,

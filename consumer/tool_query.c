@@ -9,27 +9,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include "consumer/stoup_filter.h"
+#include "consumer/tool_docs.h"
 #include "consumer/tool_pick.h"
+#include "consumer/tool_sink.h"
 #include "consumer/tool_stash.h"
 
 #define NEWS_NS UINT64_C(1000000000) /* of one wait for what is added; the daemon wakes it */
 
-/* Where rows go, and how many may still go there. */
-struct sink {
-	struct stoup_query *query;
-	stoup_take take;
-	void *arg;
-	uint64_t left;
-	int64_t asof_ns;
-};
-
 /* ---- spans ------------------------------------------------------------------------------------ */
 
-/* Records from, from + step, ... of which the sink takes what it may. 0 or a negative errno. */
-static int run_put(struct sink *sink, size_t source, const struct stoup_span *span, uint64_t from,
-	uint64_t cnt, int step, struct stoup_error *err)
+int stoup_sink_put(struct stoup_sink *sink, size_t source, const struct stoup_span *span,
+	uint64_t from, uint64_t cnt, int step, struct stoup_error *err)
 {
 	struct stoup_run run = {.source = source,
 		.span = span,
@@ -53,8 +44,8 @@ static int run_put(struct sink *sink, size_t source, const struct stoup_span *sp
 }
 
 /* Those of [from, from + cnt) that are meant; runs of neighbours go together. */
-static int chunk_put(struct sink *sink, size_t source, const struct stoup_span *span, uint64_t from,
-	uint64_t cnt, int step, struct stoup_error *err)
+static int chunk_put(struct stoup_sink *sink, size_t source, const struct stoup_span *span,
+	uint64_t from, uint64_t cnt, int step, struct stoup_error *err)
 {
 	uint64_t idx[STOUP_PICK_CAP];
 	const struct stoup_pick *pick = sink->query->sources[source].pick;
@@ -69,20 +60,20 @@ static int chunk_put(struct sink *sink, size_t source, const struct stoup_span *
 			(step > 0 ? idx[end] == idx[at] + (uint64_t)(end - i)
 				  : idx[found - 1 - end] + (uint64_t)(end - i) == idx[at]))
 			end++;
-		rc = run_put(sink, source, span, idx[at], (uint64_t)(end - i), step, err);
+		rc = stoup_sink_put(sink, source, span, idx[at], (uint64_t)(end - i), step, err);
 		i = end;
 	}
 	return rc;
 }
 
-static int span_put(
-	struct sink *sink, size_t source, const struct stoup_span *span, struct stoup_error *err)
+static int span_put(struct stoup_sink *sink, size_t source, const struct stoup_span *span,
+	struct stoup_error *err)
 {
 	int step = sink->query->range.flags & STOUP_BACKWARD ? -1 : 1, rc = 0;
 	uint64_t cnt = span->record_cnt;
 
 	if (!sink->query->sources[source].pick)
-		return run_put(sink, source, span, step > 0 ? 0 : cnt - 1, cnt, step, err);
+		return stoup_sink_put(sink, source, span, step > 0 ? 0 : cnt - 1, cnt, step, err);
 	for (uint64_t done = 0; done < cnt && rc == 0 && sink->left > 0; done += STOUP_PICK_CAP) {
 		uint64_t len = cnt - done < STOUP_PICK_CAP ? cnt - done : STOUP_PICK_CAP;
 
@@ -113,7 +104,7 @@ static int step_over(
 
 /* All that the cursor has, as far as the sink takes it. */
 static int drain(
-	struct sink *sink, size_t source, struct stoup_cursor *cur, struct stoup_error *err)
+	struct stoup_sink *sink, size_t source, struct stoup_cursor *cur, struct stoup_error *err)
 {
 	struct stoup_span span;
 	int rc = 0;
@@ -155,8 +146,8 @@ static int scan_open(const struct stoup_query *query, size_t source,
 }
 
 /* One series, or with `merge` all. */
-static int scan(
-	struct sink *sink, size_t source, const struct stoup_range *range, struct stoup_error *err)
+static int scan(struct stoup_sink *sink, size_t source, const struct stoup_range *range,
+	struct stoup_error *err)
 {
 	struct stoup_cursor *cur;
 	int rc = scan_open(sink->query, source, range, &cur, err);
@@ -170,15 +161,24 @@ static int scan(
 
 /* ---- the ends of an order ----------------------------------------------------------------------- */
 
-/* Does the library count the rows itself: is each record one? */
+/* Does the library count the rows itself? Not where a record may be none, and, from the end, not where one that can not
+ * be read would count. */
 static int is_native(const struct stoup_query *query, size_t source)
 {
-	return query->limit <= UINT32_MAX && !query->sources[source].pick &&
-	       !(query->merge && query->tail);
+	size_t begin = query->merge ? 0 : source,
+	       end = query->merge ? query->source_cnt : source + 1;
+
+	if (query->limit > UINT32_MAX || (query->tail && (query->merge || query->skip_damaged)))
+		return 0;
+	for (size_t i = begin; i < end; i++)
+		if (query->sources[i].pick || stoup_tool_docs_are(query->sources[i].schema))
+			return 0;
+	return 1;
 }
 
 /* Rows that were kept, from the end. */
-static int stash_put(const struct stoup_stash *stash, struct sink *sink, struct stoup_error *err)
+static int stash_put(
+	const struct stoup_stash *stash, struct stoup_sink *sink, struct stoup_error *err)
 {
 	int rc = 0;
 
@@ -186,31 +186,31 @@ static int stash_put(const struct stoup_stash *stash, struct sink *sink, struct 
 		struct stoup_span span;
 		struct stoup_run run = stoup_stash_at(stash, i, &span);
 
-		rc = run_put(sink, run.source, &span, 0, 1, 1, err);
+		rc = stoup_sink_put(sink, run.source, &span, 0, 1, 1, err);
 	}
 	return rc;
 }
 
 /* The last rows: the first ones of the opposite order are kept. */
-static int scan_tail(struct sink *sink, size_t source, struct stoup_error *err)
+static int scan_tail(struct stoup_sink *sink, size_t source, struct stoup_error *err)
 {
 	struct stoup_query opposite = *sink->query;
 	struct stoup_stash stash = {0};
-	struct sink keep = {
+	struct stoup_sink keep = {
 		.query = &opposite, .take = stoup_stash_take, .arg = &stash, .left = sink->left};
 	int rc;
 
 	opposite.range.flags ^= STOUP_BACKWARD;
 	rc = scan(&keep, source, &opposite.range, err);
 	sink->query->was_damaged |= opposite.was_damaged;
-	sink->query->broken_cnt = opposite.broken_cnt;
+	sink->query->broken_cnt = opposite.broken_cnt + stash.broken_cnt;
 	if (rc == 0)
 		rc = stash_put(&stash, sink, err);
 	stoup_stash_fini(&stash);
 	return rc;
 }
 
-static int scan_source(struct sink *sink, size_t source, struct stoup_error *err)
+static int scan_source(struct stoup_sink *sink, size_t source, struct stoup_error *err)
 {
 	const struct stoup_query *query = sink->query;
 	struct stoup_range range = query->range;
@@ -226,128 +226,14 @@ static int scan_source(struct sink *sink, size_t source, struct stoup_error *err
 	return scan(sink, source, &range, err);
 }
 
-/* ---- bars --------------------------------------------------------------------------------------- */
-
-/* What the range says of the bars: it is over where it ends, if that is past. */
-static struct stoup_bars_spec bars_spec(const struct stoup_query *query)
-{
-	struct stoup_bars_spec spec = *query->bars;
-	const struct stoup_range *range = &query->range;
-	struct timespec now;
-	int64_t end_ns = range->to_ns;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (end_ns < INT64_MAX && (range->flags & STOUP_TO_INCLUDED))
-		end_ns++;
-	if (spec.kind == STOUP_BARS_TIME && !(range->flags & STOUP_ORDINALS) &&
-		end_ns / 1000000000 < now.tv_sec)
-		spec.end_ns = end_ns;
-	if (!query->follow)
-		spec.flags |= STOUP_BARS_LAST;
-	return spec;
-}
-
-static int bars_open(const struct stoup_query *query, const struct stoup_series *series,
-	const struct stoup_range *range, struct stoup_cursor **ret_cur, struct stoup_bars **ret,
-	struct stoup_error *err)
-{
-	struct stoup_bars_spec spec = bars_spec(query);
-	struct stoup_cursor *cur;
-	int rc = stoup_scan(query->st, series, range, &cur, err);
-
-	if (rc < 0)
-		return rc;
-	rc = stoup_bars_open(cur, &spec, ret, err);
-	if (rc < 0) {
-		stoup_error_prefix(err, "%.100s", series->name);
-		stoup_cursor_close(cur);
-		return rc;
-	}
-	*ret_cur = cur;
-	return 0;
-}
-
-int stoup_source_bars(
-	const struct stoup_query *query, struct stoup_source *source, struct stoup_error *err)
-{
-	int rc = bars_open(query, &source->series, NULL, &source->bars_cur, &source->bars, err);
-
-	if (rc == 0)
-		source->schema = stoup_bars_schema(source->bars);
-	return rc;
-}
-
-void stoup_source_fini(struct stoup_source *source)
-{
-	stoup_pick_destroy(source->pick);
-	stoup_bars_close(source->bars);
-	stoup_cursor_close(source->bars_cur);
-}
-
-/* All bars that are there, as far as the sink takes them. */
-static int bars_drain(
-	struct sink *sink, size_t source, struct stoup_bars *bars, struct stoup_error *err)
-{
-	struct stoup_span span;
-	int rc = 0;
-
-	while (sink->left > 0 && rc >= 0 && (rc = stoup_bars_next_span(bars, &span)) != 0)
-		rc = rc < 0 ? stoup_error_set(err, rc, "%s", stoup_bars_error(bars)->text)
-		            : run_put(sink, source, &span, 0, 1, 1, err);
-	return rc;
-}
-
-/* Which of all bars, and in which order: bars are made forward alone. */
-static int bars_order(const struct stoup_stash *stash, struct sink *sink, struct stoup_error *err)
-{
-	const struct stoup_query *query = sink->query;
-	int backward = (query->range.flags & STOUP_BACKWARD) != 0, rc = 0;
-	size_t cnt = stash->cnt < query->limit ? stash->cnt : (size_t)query->limit;
-	/* Backward, the last rows are the first bars. */
-	size_t from = backward == query->tail ? 0 : stash->cnt - cnt;
-
-	for (size_t i = 0; i < cnt && rc == 0; i++) {
-		struct stoup_span span;
-		size_t at = backward ? from + cnt - 1 - i : from + i;
-		struct stoup_run run = stoup_stash_at(stash, at, &span);
-
-		rc = run_put(sink, run.source, &span, 0, 1, 1, err);
-	}
-	return rc;
-}
-
-static int bars_source(struct sink *sink, size_t source, struct stoup_error *err)
-{
-	const struct stoup_query *query = sink->query;
-	int is_ordered = !query->tail && !(query->range.flags & STOUP_BACKWARD);
-	struct stoup_range range = query->range;
-	struct stoup_stash stash = {0};
-	struct sink keep = {
-		.query = sink->query, .take = stoup_stash_take, .arg = &stash, .left = UINT64_MAX};
-	struct stoup_cursor *cur;
-	struct stoup_bars *bars;
-	int rc;
-
-	range.flags &= ~STOUP_BACKWARD;
-	rc = bars_open(query, &query->sources[source].series, &range, &cur, &bars, err);
-	if (rc < 0)
-		return rc;
-	rc = bars_drain(is_ordered ? sink : &keep, source, bars, err);
-	if (rc == 0 && !is_ordered)
-		rc = bars_order(&stash, sink, err);
-	stoup_stash_fini(&stash);
-	stoup_bars_close(bars);
-	stoup_cursor_close(cur);
-	return rc;
-}
-
 /* ---- as of a time --------------------------------------------------------------------------------- */
 
 /* The last record of a source that was known at `asof_ns`. */
-static int asof_source(struct sink *sink, size_t source, int64_t asof_ns, struct stoup_error *err)
+static int asof_source(
+	struct stoup_sink *sink, size_t source, int64_t asof_ns, struct stoup_error *err)
 {
 	struct stoup_query query = *sink->query;
-	struct sink one = {.query = &query,
+	struct stoup_sink one = {.query = &query,
 		.take = sink->take,
 		.arg = sink->arg,
 		.left = 1,
@@ -372,7 +258,7 @@ static int asof_source(struct sink *sink, size_t source, int64_t asof_ns, struct
 
 /* A series that is followed. */
 struct followed {
-	struct sink sink;
+	struct stoup_sink sink;
 	struct stoup_cursor *cur;
 	struct stoup_bars *bars; /* NULL: its records */
 };
@@ -384,7 +270,7 @@ static int follow_all(struct stoup_query *query, struct followed *all, struct st
 	while (rc >= 0 && goes_on) {
 		goes_on = 0;
 		for (size_t i = 0; i < query->source_cnt && rc >= 0; i++) {
-			rc = all[i].bars ? bars_drain(&all[i].sink, i, all[i].bars, err)
+			rc = all[i].bars ? stoup_tool_bars_drain(&all[i].sink, i, all[i].bars, err)
 			                 : drain(&all[i].sink, i, all[i].cur, err);
 			goes_on |= all[i].sink.left > 0;
 		}
@@ -403,7 +289,7 @@ static int follow_open(const struct stoup_query *query, size_t source, struct fo
 
 	range.flags |= STOUP_FOLLOW;
 	if (query->bars)
-		return bars_open(
+		return stoup_tool_bars_begin(
 			query, &query->sources[source].series, &range, &ret->cur, &ret->bars, err);
 	if (query->tail) {
 		range.flags |= STOUP_LAST;
@@ -419,7 +305,7 @@ static int follow(struct stoup_query *query, stoup_take take, void *arg, struct 
 	int rc = all ? 0 : stoup_error_set(err, -ENOMEM, "no memory for cursors");
 
 	for (size_t i = 0; i < query->source_cnt && rc == 0; i++) {
-		all[i].sink = (struct sink){
+		all[i].sink = (struct stoup_sink){
 			.query = query, .take = take, .arg = arg, .left = query->limit};
 		rc = follow_open(query, i, &all[i], err);
 	}
@@ -433,6 +319,13 @@ static int follow(struct stoup_query *query, stoup_take take, void *arg, struct 
 	return rc;
 }
 
+void stoup_source_fini(struct stoup_source *source)
+{
+	stoup_pick_destroy(source->pick);
+	stoup_bars_close(source->bars);
+	stoup_cursor_close(source->bars_cur);
+}
+
 /* ---- all of it ------------------------------------------------------------------------------------ */
 
 int stoup_query_run(struct stoup_query *query, stoup_take take, void *arg, struct stoup_error *err)
@@ -443,7 +336,7 @@ int stoup_query_run(struct stoup_query *query, stoup_take take, void *arg, struc
 		return follow(query, take, arg, err);
 	for (size_t t = 0; t < query->asof_cnt && rc == 0; t++)
 		for (size_t i = 0; i < query->source_cnt && rc == 0; i++) {
-			struct sink sink = {.query = query, .take = take, .arg = arg};
+			struct stoup_sink sink = {.query = query, .take = take, .arg = arg};
 
 			rc = asof_source(&sink, i, query->asof[t], err);
 		}
@@ -451,9 +344,11 @@ int stoup_query_run(struct stoup_query *query, stoup_take take, void *arg, struc
 		return rc;
 	/* With `merge` the first one stands for all. */
 	for (size_t i = 0; i < (query->merge ? 1 : query->source_cnt) && rc == 0; i++) {
-		struct sink sink = {.query = query, .take = take, .arg = arg, .left = query->limit};
+		struct stoup_sink sink = {
+			.query = query, .take = take, .arg = arg, .left = query->limit};
 
-		rc = query->bars ? bars_source(&sink, i, err) : scan_source(&sink, i, err);
+		rc = query->bars ? stoup_tool_bars_source(&sink, i, err)
+		                 : scan_source(&sink, i, err);
 	}
 	return rc;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "consumer/tool_docs.h"
 
 struct stoup_stash_row {
 	size_t source;
@@ -65,18 +66,35 @@ int stoup_stash_add(struct stoup_stash *stash, size_t source, const struct stoup
 	return 0;
 }
 
+/* A message that should be a document, and is none: it will not be printed. */
+static int is_broken(const struct stoup_span *span, uint64_t idx)
+{
+	struct stoup_message message;
+
+	if (!stoup_tool_docs_are(span->schema))
+		return 0;
+	message = stoup_message_at(span, idx);
+	return stoup_doc_valid(message.bytes, message.len, NULL) < 0;
+}
+
 int64_t stoup_stash_take(
 	void *arg, const struct stoup_run *run, uint64_t *used, struct stoup_error *err)
 {
+	struct stoup_stash *stash = arg;
+	size_t before = stash->cnt;
+
 	for (uint64_t i = 0; i < run->cnt; i++) {
 		uint64_t at = run->step > 0 ? run->from + i : run->from - i;
-		int rc = stoup_stash_add(arg, run->source, run->span, at, err);
+		int rc = is_broken(run->span, at);
 
+		stash->broken_cnt += (uint64_t)rc;
+		if (rc == 0)
+			rc = stoup_stash_add(stash, run->source, run->span, at, err);
 		if (rc < 0)
 			return rc;
 	}
 	*used = run->cnt;
-	return (int64_t)run->cnt;
+	return (int64_t)(stash->cnt - before);
 }
 
 struct stoup_run stoup_stash_at(

@@ -15,13 +15,15 @@
 struct stoup_stash {
 	struct stoup_stash_row *rows;
 	size_t cnt, cap;
+	uint64_t
+		broken_cnt; /* messages that stoup_stash_take left out: no documents, as no row is one */
 };
 
 /* A copy of one record or message of a source. 0 or -ENOMEM with text. */
 int stoup_stash_add(struct stoup_stash *stash, size_t source, const struct stoup_span *span,
 	uint64_t idx, struct stoup_error *err);
 
-/* Add all of a run: a stoup_take, with the stash as its argument. */
+/* Add all of a run that can be printed: a stoup_take, with the stash as its argument. */
 int64_t stoup_stash_take(
 	void *arg, const struct stoup_run *run, uint64_t *used, struct stoup_error *err);
 

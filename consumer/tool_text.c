@@ -61,7 +61,8 @@ static void record_print(const struct stoup_text *text, const void *record)
 {
 	const char *sep = "";
 
-	fprintf(text->out, "%s%s", text->frame.lead, text->frame.open);
+	fputs(text->frame.lead, text->out);
+	fputs(text->frame.open, text->out);
 	for (uint32_t i = 0; i < text->column_cnt; i++) {
 		const struct stoup_text_column *column = &text->columns[i];
 

@@ -33,6 +33,11 @@ int stoup_scan_where(struct stoup *st, const struct stoup_series *series,
 
 	if (!filter)
 		return stoup_error_set(err, -EINVAL, "no filter was given");
+	/* What a limit counts would depend on how the volumes are cut into segments. */
+	if (range && range->limit > 0)
+		return stoup_error_set(err, -EINVAL,
+			"range.limit counts records, whether they match or not: leave it 0 with a filter, "
+			"and count what stoup_filter_span finds");
 	rc = stoup_scan(st, series, range, &cur, err);
 	if (rc < 0)
 		return rc;

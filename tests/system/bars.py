@@ -92,7 +92,7 @@ def mbo(key, price, size, action, side):
 
 
 rng = random.Random(7)
-key, ordinal, trades, last_key = t.T0, 0, [], 0
+key, ordinal, trades, last_key, ends = t.T0, 0, [], 0, []
 store = os.path.join(WORK, "store")
 for volume in range(3):
     records = []
@@ -111,6 +111,7 @@ for volume in range(3):
     t.dbn_file(path, {"AAA": 11}, records)
     t.run([t.STOUP, "ingest", "--store", store, "--block", "64K", "--quiet", path])
     last_key = key
+    ends.append((ordinal, key))
 NAME = t.name_of("AAA")
 daemon = t.Daemon(store)
 for spec, interval in (("1s", SECOND), ("1m", 60 * SECOND), ("1h", 3600 * SECOND), ("7ms", 7_000_000)):
@@ -148,6 +149,39 @@ t.equal([line.split()[:11] for line in lines],
         [[str(row[name]) for name in COLUMNS[:11]] for row in expected], "bars over a restart")
 daemon.stop()
 
+
+# ---- the store grows under a cursor that follows: the pending bar goes on ------------------------------------
+grown = os.path.join(WORK, "grown")
+
+
+def grow(volume):
+    t.run([t.STOUP, "ingest", "--store", grown, "--block", "64K", "--quiet", os.path.join(WORK, f"{volume}.dbn")])
+
+
+grow(0)
+daemon = t.Daemon(grown)
+followers = {spec: subprocess.Popen([HELPER, daemon.pool, NAME, spec, "follow", "2"], stdin=subprocess.PIPE,
+                                    stdout=subprocess.PIPE, text=True) for spec in ("1h", "1000t")}
+found = {spec: [] for spec in followers}
+for volume, (end, known_to) in enumerate(ends):
+    there = [row for row in trades if row[4] < end]
+    expected = {"1h": by_time(there, 3600 * SECOND, known_to), "1000t": by_sum(there, 1000, lambda row: 1)[0]}
+    if volume:
+        grow(volume)
+    for spec, process in followers.items():
+        if volume:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        for line in iter(process.stdout.readline, ""):
+            if line == "end\n":
+                break
+            found[spec].append(line.split()[:11])
+        t.equal(found[spec], [[str(row[name]) for name in COLUMNS[:11]] for row in expected[spec]],
+                f"{spec}, {volume + 1} volumes")
+for process in followers.values():
+    process.communicate(timeout=60)
+    t.equal(process.returncode, 0, "a helper that follows")
+daemon.stop()
 
 # ---- the presets' schemas ------------------------------------------------------------------------------------
 def ingested(name, text, *options):

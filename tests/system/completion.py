@@ -121,6 +121,7 @@ t.equal(complete("stoup", "ls", ""), {"run", "store"}, "stores to list")
 names = {t.name_of(symbol) for symbol in symbols}
 t.equal(complete("stoup", "ls", "--json", "store", ""), names, "series of a store")
 t.equal(complete("stoup", "cat", "store/", "XTST.TEST/AA"), {t.name_of("AAA")}, "series of a store, begun")
+t.equal(complete("stoup", "cat", "--merge", "store/", t.name_of("AAA"), "XTST.TEST/AB"), {t.name_of("ABB")}, "one more series")
 t.equal(complete("stoup", "cat", "--limit", "5", "store/", "XTST.TEST/AB"), {t.name_of("ABB")}, "behind options")
 daemon = t.Daemon(store)
 t.true(daemon.pool in complete("stoup", "stat", daemon.pool[:3]), "the pool that runs")

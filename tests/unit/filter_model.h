@@ -13,7 +13,6 @@
 #ifndef STOUP_TEST_FILTER_MODEL_H
 #define STOUP_TEST_FILTER_MODEL_H
 
-#include <check.h>
 #include <float.h>
 #include <math.h>
 #include <stdarg.h>
@@ -23,6 +22,14 @@
 #include "consumer/stoup_filter.h"
 
 __extension__ typedef __int128 model_wide;
+
+#define MODEL_MUST(claim)                                                                          \
+	do {                                                                                       \
+		if (!(claim)) {                                                                    \
+			fprintf(stderr, "filter_model.h:%d: not so: %s\n", __LINE__, #claim);      \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
 
 /* ---- chance ---------------------------------------------------------------------------------- */
 
@@ -89,7 +96,7 @@ static inline struct stoup_schema model_schema(void)
 		.fields = model_fields};
 
 	schema.hash = stoup_schema_hash(&schema);
-	ck_assert_int_eq(stoup_schema_valid(&schema, NULL), 0);
+	MODEL_MUST(stoup_schema_valid(&schema, NULL) == 0);
 	return schema;
 }
 
@@ -190,7 +197,8 @@ struct model_text {
 	size_t len;
 };
 
-static inline void model_put(struct model_text *text, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static inline void model_put(
+	struct model_text *text, const char *fmt, ...)
 {
 	va_list args;
 
@@ -198,7 +206,7 @@ static inline void model_put(struct model_text *text, const char *fmt, ...)
 	text->len +=
 		(size_t)vsnprintf(text->at + text->len, sizeof(text->at) - text->len, fmt, args);
 	va_end(args);
-	ck_assert_uint_lt(text->len, sizeof(text->at));
+	MODEL_MUST(text->len < sizeof(text->at));
 }
 
 /* The number as a decimal text, with exponents and zeros that change nothing. */
@@ -331,7 +339,7 @@ static inline struct model_node *model_filter(struct model_text *text, uint32_t 
 	uint32_t kind = model_below(depth > 0 ? 12 : 6);
 	const char *gap = model_below(3) ? " " : "";
 
-	ck_assert_ptr_nonnull(node);
+	MODEL_MUST(node != NULL);
 	if (kind >= 6) {
 		node->op = kind < 8 ? MODEL_AND : kind < 10 ? MODEL_OR : MODEL_NOT;
 		model_put(text, node->op == MODEL_NOT ? "not (" : "(");

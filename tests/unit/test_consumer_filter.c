@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_consumer_filter.c - values and filters over records that lie in memory: examples by hand, and random filters over
  * random records against filter_model.h. */
+#include <check.h>
 #include <errno.h>
 #include <inttypes.h>
 #include "tests/unit/filter_model.h"
