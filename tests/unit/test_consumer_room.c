@@ -257,6 +257,7 @@ START_TEST(wrong_use_is_refused)
 	struct stoup_range range = {.flags = 0x4000};
 	struct stoup_cursor *cur = NULL;
 	struct stoup_error err;
+	struct stoup_span span;
 
 	six(1 << 20, STOUP_CELL_CAP);
 	ck_assert_int_eq(stoup_merge(st, series, 0, NULL, &cur, &err), -EINVAL);
@@ -270,6 +271,12 @@ START_TEST(wrong_use_is_refused)
 	ck_assert_ptr_nonnull(strstr(err.text, "STOUP_BACKWARD"));
 	range = (struct stoup_range){.flags = STOUP_FOLLOW};
 	ck_assert_int_eq(stoup_merge(st, series, 2, &range, &cur, &err), -EINVAL);
+	ck_assert_int_eq(stoup_merge(st, series, 2, NULL, &cur, &err), 0);
+	ck_assert_int_eq(stoup_asof(cur, 12, &span), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "stoup_asof_all"));
+	ck_assert_int_eq(stoup_asof_all(&cur, 1, 12, &span), -EINVAL);
+	stoup_cursor_close(cur);
+	cur = NULL;
 	series[1].id = 99;
 	ck_assert_int_eq(stoup_merge(st, series, 2, NULL, &cur, &err), -ENOENT);
 	ck_assert_ptr_null(cur);
