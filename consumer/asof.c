@@ -202,6 +202,9 @@ static __attribute__((noinline)) int look_up(
 		return cur->error.code;
 	cur->error.code = 0;
 	cur->error.text[0] = 0;
+	if (cur->merge)
+		return stoup_error_set(&cur->error, -EINVAL,
+			"a merge has no records as of a time: stoup_asof_all takes a cursor of each series");
 	cur->lookup_failed = 1;
 	if (!cur->snap)
 		return stoup_error_set(&cur->error, -EINVAL,
@@ -340,7 +343,7 @@ int64_t stoup_asof_all(
 		return found;
 	found = 0;
 	for (size_t i = 0; i < cnt && left > 1; i++)
-		if (rets[i].record_cnt == 0 && curs[i])
+		if (rets[i].record_cnt == 0 && curs[i] && !curs[i]->merge)
 			stoup_border_ask(curs[i], key_ns);
 	for (size_t i = 0; i < cnt; i++) {
 		if (rets[i].record_cnt == 0) {
