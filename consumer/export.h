@@ -30,6 +30,9 @@
 #if __has_include("consumer/stoup_docs.h")
 #include "consumer/stoup_docs.h"
 #endif
+#if __has_include("consumer/stoup_filter.h")
+#include "consumer/stoup_filter.h"
+#endif
 #pragma GCC visibility pop
 
 #endif

@@ -100,8 +100,8 @@ int stoup_text_init(struct stoup_text *text, FILE *out, int json, const struct s
 	size_t cap = STOUP_FORMAT_CAP;
 
 	for (uint32_t i = 0; i < schema->field_cnt; i++)
-		if (cap < 4 * (size_t)schema->fields[i].cnt + 1)
-			cap = 4 * (size_t)schema->fields[i].cnt + 1;
+		if (cap < stoup_format_cap(&schema->fields[i]))
+			cap = stoup_format_cap(&schema->fields[i]);
 	*text = (struct stoup_text){.out = out, .schema = schema, .json = json, .field_cap = cap};
 	text->field = malloc(cap);
 	return text->field ? 0 : -ENOMEM;

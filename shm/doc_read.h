@@ -124,6 +124,9 @@ int stoup_doc_decimal_compare(const char *a, size_t a_len, const char *b, size_t
  * the locale. */
 double stoup_doc_nearest(const char *text, size_t len);
 
+/* The same for floats: rounded once, which by way of a double it would not be. */
+float stoup_doc_nearest_f32(const char *text, size_t len);
+
 /* Bytes of the UTF-8 sequence at `at`, 0 where there is none that is whole and allowed (no surrogates,
  * nothing overlong, nothing above U+10FFFF). */
 static inline size_t stoup_doc_utf8(const uint8_t *at, const uint8_t *end)

@@ -63,7 +63,8 @@ if not os.environ.get("STOUP_SANITIZED"):
                                   check=True).stdout
         exported = {line.split()[-1].split("@")[0] for line in exported.splitlines()} - {"STOUP_1"}
         declared = set()
-        for header in ("consumer/stoup.h", "consumer/stoup_arrow.h", "consumer/stoup_docs.h", "shm/stoup_types.h", "shm/stoup_doc.h"):
+        for header in ("consumer/stoup.h", "consumer/stoup_arrow.h", "consumer/stoup_docs.h", "consumer/stoup_filter.h",
+                       "shm/stoup_types.h", "shm/stoup_doc.h"):
             text = re.sub(r"/\*.*?\*/", "", read(os.path.join(SOURCE, header)), flags=re.S)
             declared |= set(re.findall(r"\b(stoup_\w+)\s*\(", text))
         check(exported == declared, f"exported and not declared: {sorted(exported - declared)}; "
