@@ -15,7 +15,7 @@ QUESTIONS = {
     "B1": "How many records a second does a loop over a resident series take in?",
     "B2": "How fast is a scan of a series that is not in the pool, its file in the page cache?",
     "B3": "What do 1 to 64 processes over the same data cost: memory, CPU, time to the first record?",
-    "B4": "What does a lease cost: acquire and release of a resident block?",
+    "B4": "What does a lease cost: acquire and release of a resident block? How many as-of lookups a second?",
     "B5": "How long from a request for a block that is not there to its first record, less read and decode?",
     "B6": "How small and how fast are the codecs?",
     "B7": "How fast do DBN, CSV and raw keys become a store?",
