@@ -25,10 +25,11 @@ static struct extent extent_of(const struct stoup_cursor *cur)
 
 	for (uint32_t p = 0; p < cur->part_cnt; p++) {
 		const struct stoup_part *part = &cur->parts[p];
-		uint32_t end = stoup_part_end(part, cur->to_ns);
 		uint64_t before = ret.record_cnt;
+		uint32_t i, end;
 
-		for (uint32_t i = stoup_part_begin(part, cur->from_ns); i < end; i++) {
+		stoup_part_range(cur, part, &i, &end);
+		for (; i < end; i++) {
 			const struct stoup_catalog_segment *seg =
 				part->vol->segments + part->series->segment_first + i;
 
@@ -60,13 +61,25 @@ static int too_long(const struct stoup_cursor *cur, struct stoup_error *err)
 		cur->name, records, kib, (unsigned long long)extent.segment_cnt);
 }
 
+/* A limit may leave one block of many: which one is not in the index alone. */
+static int limit_settle(struct stoup_cursor *cur)
+{
+	if (cur->range.limit == UINT64_MAX)
+		return 0;
+	cur->range.settle = STOUP_SETTLE_LIMIT;
+	cur->pending |= STOUP_PENDING_EDGES;
+	return stoup_cursor_ready(cur);
+}
+
 /* The one span of the cursor, held. */
 static int take(struct stoup_cursor *cur, struct stoup_array *ret, struct stoup_error *err)
 {
 	struct stoup_array array = {.stride = cur->schema->stride, .schema = cur->schema};
 	struct stoup_span span, more;
-	int rc;
+	int rc = limit_settle(cur);
 
+	if (rc < 0)
+		return stoup_error_set(err, rc, "%s", stoup_cursor_error(cur)->text);
 	if (!cur->direct && extent_of(cur).segment_cnt > 1)
 		return too_long(cur, err);
 	rc = stoup_next(cur, &span);
@@ -106,6 +119,9 @@ int stoup_array(struct stoup *st, const struct stoup_series *series,
 	if (mine.flags & STOUP_BACKWARD)
 		return stoup_error_set(
 			err, -EINVAL, "an array has the order of the series: no STOUP_BACKWARD");
+	if (mine.flags & STOUP_FOLLOW)
+		return stoup_error_set(err, -EINVAL,
+			"an array does not grow: no STOUP_FOLLOW; make another one after stoup_refresh");
 	if (!(mine.flags & STOUP_DIRECT))
 		mine.flags |= STOUP_DIRECT_OR_POOL;
 	rc = stoup_scan(st, series, &mine, &cur, err);

@@ -72,6 +72,7 @@ size_t stoup_struct_len(const char *name)
 		const char *name;
 		size_t len;
 	} table[] = {
+		{"stoup_count", sizeof(struct stoup_count)},
 		{"stoup_error", sizeof(struct stoup_error)},
 		{"stoup_field", sizeof(struct stoup_field)},
 		{"stoup_fork", sizeof(struct stoup_fork)},

@@ -28,7 +28,6 @@
 #include "shm/message.h"
 
 #define WINDOW_FIRST 2u
-#define RANGE_FLAGS  (STOUP_BACKWARD | STOUP_DIRECT | STOUP_DIRECT_OR_POOL)
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
@@ -69,12 +68,74 @@ uint32_t stoup_part_end(const struct stoup_part *part, int64_t to_ns)
 	return to_ns != 0 ? low : high;
 }
 
+uint32_t stoup_part_holds(const struct stoup_part *part, uint64_t ordinal)
+{
+	const struct stoup_catalog_segment *segments = part_segments(part);
+	uint32_t low = 0, high = part->series->segment_cnt;
+
+	if (ordinal < part->ordinal)
+		return 0;
+	ordinal -= part->ordinal;
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (segments[mid].ordinal + segments[mid].record_cnt <= ordinal)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* The first segment with records from `ordinal` on. */
+static uint32_t part_from(const struct stoup_part *part, uint64_t ordinal)
+{
+	return ordinal == 0 ? 0 : stoup_part_holds(part, ordinal);
+}
+
+/* The one behind the last that has records before `ordinal`. */
+static uint32_t part_until(const struct stoup_part *part, uint64_t ordinal)
+{
+	uint32_t last;
+
+	if (ordinal == UINT64_MAX)
+		return part->series->segment_cnt;
+	if (ordinal <= part->ordinal)
+		return 0;
+	last = stoup_part_holds(part, ordinal - 1);
+	return last < part->series->segment_cnt ? last + 1 : last;
+}
+
+void stoup_part_range(const struct stoup_cursor *cur, const struct stoup_part *part,
+	uint32_t *begin, uint32_t *end)
+{
+	/* Ordinals of another snapshot say nothing yet. */
+	int known = !(cur->pending & STOUP_PENDING_ANCHOR);
+	uint32_t by_key = stoup_part_begin(part, cur->range.from_ns);
+	uint32_t by_ordinal = known ? part_from(part, cur->low) : 0;
+
+	*begin = by_key > by_ordinal ? by_key : by_ordinal;
+	by_key = stoup_part_end(part, cur->range.to_ns);
+	by_ordinal = known ? part_until(part, cur->high) : by_key;
+	*end = by_key < by_ordinal ? by_key : by_ordinal;
+	/* A range between two records. */
+	if (*end < *begin)
+		*end = *begin;
+}
+
 /* Where a scan enters a part; no segment of it when the part has nothing of the range. */
 static uint32_t part_enter(const struct stoup_cursor *cur, const struct stoup_part *part)
 {
-	if (cur->step > 0)
-		return stoup_part_begin(part, cur->from_ns);
-	return stoup_part_end(part, cur->to_ns) - 1;
+	uint32_t by_key, by_ordinal;
+
+	if (cur->step > 0) {
+		by_key = stoup_part_begin(part, cur->from_ns);
+		by_ordinal = part_from(part, cur->begin_ordinal);
+		return by_key > by_ordinal ? by_key : by_ordinal;
+	}
+	by_key = stoup_part_end(part, cur->to_ns);
+	by_ordinal = part_until(part, cur->end_ordinal);
+	return (by_key < by_ordinal ? by_key : by_ordinal) - 1;
 }
 
 /* The window begins anew: blocks of one series are of about one length. */
@@ -95,8 +156,8 @@ static void window_begin(struct stoup_cursor *cur)
 void stoup_cursor_rewind(struct stoup_cursor *cur)
 {
 	cur->at = cur->asked = (struct stoup_place){0};
-	cur->begin_ordinal = 0;
-	cur->end_ordinal = UINT64_MAX;
+	cur->begin_ordinal = cur->low;
+	cur->end_ordinal = cur->high;
 	if (cur->step < 0)
 		cur->at.part = cur->part_cnt - 1;
 	if (cur->part_cnt > 0)
@@ -105,11 +166,16 @@ void stoup_cursor_rewind(struct stoup_cursor *cur)
 }
 
 /* Does the range end before the segment, in the direction of the scan? */
-static int beyond(const struct stoup_cursor *cur, const struct stoup_catalog_segment *seg)
+static int beyond(const struct stoup_cursor *cur, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg)
 {
+	uint64_t ordinal = part->ordinal + seg->ordinal;
+
 	if (cur->step > 0)
-		return cur->to_ns != 0 && seg->first_key >= cur->to_ns;
-	return cur->from_ns != 0 && seg->last_key < cur->from_ns;
+		return ordinal >= cur->end_ordinal ||
+		       (cur->to_ns != 0 && seg->first_key >= cur->to_ns);
+	return ordinal + seg->record_cnt <= cur->begin_ordinal ||
+	       (cur->from_ns != 0 && seg->last_key < cur->from_ns);
 }
 
 const struct stoup_catalog_segment *stoup_place_segment(
@@ -128,7 +194,7 @@ const struct stoup_catalog_segment *stoup_place_segment(
 		}
 		seg = part_segments(part) + place->seg;
 		if (seg->record_cnt > 0)
-			return beyond(cur, seg) ? NULL : seg;
+			return beyond(cur, part, seg) ? NULL : seg;
 		place->seg += (uint32_t)cur->step;
 	}
 	return NULL;
@@ -142,11 +208,28 @@ static void place_advance(const struct stoup_cursor *cur, struct stoup_place *pl
 
 /* ---- read-ahead ------------------------------------------------------------------------------ */
 
+/* The ordinal at which a scan enters the segment at a place. */
+static uint64_t border_of(const struct stoup_cursor *cur, struct stoup_place place)
+{
+	const struct stoup_part *part = &cur->parts[place.part];
+	const struct stoup_catalog_segment *seg = part_segments(part) + place.seg;
+
+	return part->ordinal + seg->ordinal + (cur->step > 0 ? 0 : seg->record_cnt);
+}
+
+/* Does the limit reach as far? The segment in work counts whole: where the range cuts it, a little less is read
+ * ahead than could be. */
+static int within(const struct stoup_cursor *cur, uint64_t from, uint64_t border)
+{
+	return (cur->step > 0 ? border - from : from - border) < cur->left;
+}
+
 /* The next run of consecutive blocks within the window that are neither resident nor asked for. */
 static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 {
 	const struct stoup_catalog_segment *seg;
 	uint64_t end = cur->at.pos + 1 + cur->window;
+	uint64_t from = border_of(cur, cur->at);
 
 	run->cnt = 0;
 	run->step = cur->step;
@@ -154,7 +237,8 @@ static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 		cur->asked = cur->at;
 		place_advance(cur, &cur->asked);
 	}
-	while (cur->asked.pos < end && (seg = stoup_place_segment(cur, &cur->asked)) != NULL) {
+	while (cur->asked.pos < end && (seg = stoup_place_segment(cur, &cur->asked)) != NULL &&
+		within(cur, from, border_of(cur, cur->asked))) {
 		const struct stoup_snapshot_volume *vol = cur->parts[cur->asked.part].vol;
 		int absent = atomic_load_explicit(
 				     &vol->residency[seg->block_idx], memory_order_relaxed) == 0;
@@ -271,7 +355,7 @@ static uint64_t lower_bound_kept(const uint8_t *base, const struct stoup_catalog
 	return i;
 }
 
-static uint64_t bound(const struct stoup_part *part, const uint8_t *base,
+uint64_t stoup_segment_bound(const struct stoup_part *part, const uint8_t *base,
 	const struct stoup_catalog_segment *seg, const struct stoup_schema *schema, int64_t key_ns)
 {
 	if (part->series->flags & STOUP_CATALOG_KEEP_ORDER)
@@ -285,9 +369,9 @@ void stoup_segment_cut(const struct stoup_cursor *cur, const struct stoup_part *
 	*low = 0;
 	*high = seg->record_cnt;
 	if (cur->from_ns != 0 && seg->first_key < cur->from_ns)
-		*low = bound(part, base, seg, cur->schema, cur->from_ns);
+		*low = stoup_segment_bound(part, base, seg, cur->schema, cur->from_ns);
 	if (cur->to_ns != 0 && seg->last_key >= cur->to_ns)
-		*high = bound(part, base, seg, cur->schema, cur->to_ns);
+		*high = stoup_segment_bound(part, base, seg, cur->schema, cur->to_ns);
 }
 
 int stoup_segment_base(
@@ -319,12 +403,10 @@ static int segment_cut(
 	if (rc < 0)
 		return rc;
 	stoup_segment_cut(cur, part, seg, base, &low, &high);
-	if (ordinal + low < cur->begin_ordinal)
-		low = cur->begin_ordinal - ordinal;
-	if (ordinal + high > cur->end_ordinal)
-		high = cur->end_ordinal > ordinal ? cur->end_ordinal - ordinal : 0;
+	stoup_cursor_clip(cur, ordinal, &low, &high);
 	if (low >= high)
 		return 0;
+	stoup_cursor_count(cur, ordinal, &low, &high);
 	*ret = (struct stoup_span){
 		.base = base + low * cur->stride,
 		.record_cnt = high - low,
@@ -381,7 +463,7 @@ static void explain_no_cursor(const struct stoup_cursor *cur, int rc, struct sto
 }
 
 /* A cursor over the parts that the newest snapshot has. */
-static int cursor_make(struct stoup *st, const struct stoup_series *series,
+static int cursor_make(struct stoup *st, const struct stoup_series *series, int needs_anchor,
 	struct stoup_cursor **ret, struct stoup_error *err)
 {
 	struct stoup_cursor *cur = calloc(1, sizeof(*cur));
@@ -404,7 +486,7 @@ static int cursor_make(struct stoup *st, const struct stoup_series *series,
 	if (rc == 0)
 		rc = stoup_series_parts(
 			cur->snap, cur->name, cur->schema, &cur->parts, &cur->part_cnt);
-	if (rc == 0 && !(st->opt.flags & STOUP_NO_RECONNECT) &&
+	if (rc == 0 && needs_anchor &&
 		!(cur->anchor.bytes = malloc(stoup_record_copy_len(cur->schema))))
 		rc = -ENOMEM;
 	if (rc == 0) {
@@ -438,8 +520,10 @@ static int make_direct(struct stoup_cursor *cur, uint32_t flags, struct stoup_er
 		}
 	}
 	/* Gone is gone, whatever one may do without. */
-	if (rc == 0 || ((flags & STOUP_DIRECT_OR_POOL) && !cur->failed))
+	if (rc == 0 || ((flags & STOUP_DIRECT_OR_POOL) && !cur->failed)) {
+		cur->pending &= ~STOUP_PENDING_FILES;
 		return 0;
+	}
 	return stoup_error_set(err, rc, "%s", why.text);
 }
 
@@ -447,8 +531,6 @@ int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct
 	struct stoup_cursor **ret, struct stoup_error *err)
 {
 	struct stoup_cursor *cur = NULL;
-	int64_t from_ns = range && range->from_ns > 0 ? range->from_ns : 0;
-	int64_t to_ns = range ? range->to_ns : 0;
 	uint32_t flags = range ? range->flags : 0;
 	int rc;
 
@@ -456,21 +538,16 @@ int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct
 		return stoup_client_refused(st, err);
 	if (!series)
 		return stoup_error_set(err, -EINVAL, "no series was given");
-	if (flags & ~RANGE_FLAGS)
-		return stoup_error_set(err, -EINVAL,
-			"range.flags %#x are unknown: set the whole struct, unused members to 0",
-			flags);
-	if (to_ns < 0 || (to_ns != 0 && to_ns < from_ns))
-		return stoup_error_set(err, -EINVAL,
-			"the range ends at %lld, before it begins at %lld", (long long)to_ns,
-			(long long)from_ns);
-	rc = cursor_make(st, series, &cur, err);
+	/* The range by itself first: whatever the series is, a range that can not be is told. */
+	rc = stoup_bounds_check(range, err);
 	if (rc < 0)
 		return rc;
-	cur->from_ns = from_ns;
-	cur->to_ns = to_ns;
-	cur->step = flags & STOUP_BACKWARD ? -1 : 1;
-	stoup_cursor_rewind(cur);
+	rc = cursor_make(st, series,
+		(flags & STOUP_FOLLOW) || !(st->opt.flags & STOUP_NO_RECONNECT), &cur, err);
+	if (rc < 0)
+		return rc;
+	stoup_bounds_make(range, cur->schema, &cur->range);
+	stoup_cursor_bound(cur);
 	pthread_mutex_lock(&st->mutex);
 	st->cursor_cnt++;
 	pthread_mutex_unlock(&st->mutex);
@@ -532,14 +609,17 @@ static void advance(struct stoup_cursor *cur)
 		cur->window = cur->window * 2 < cur->window_cap ? cur->window * 2 : cur->window_cap;
 }
 
-/* Find and lease the next span: 1, 0, or a negative errno with text. */
+/* Find and lease the next span: 1, 0, or a negative errno with text. `ret` NULL: only do what is pending. */
 static int find(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	const struct stoup_catalog_segment *seg;
 	int rc = pulse(cur);
 
-	if (rc == 0 && cur->resuming)
-		rc = stoup_cursor_locate(cur);
+	if (rc == 0 && cur->pending) {
+		rc = stoup_cursor_settle(cur);
+		if (!ret)
+			return rc;
+	}
 	while (rc == 0 && (seg = stoup_place_segment(cur, &cur->at)) != NULL) {
 		rc = stoup_segment_lease(cur, seg);
 		if (rc < 0)
@@ -581,9 +661,48 @@ void stoup_cursor_let_go(struct stoup_cursor *cur)
 	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
 }
 
-int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
+/* stoup_next from the pool, or (`ret` NULL) only what is pending, over the ends of daemons. */
+static int pool_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	uint64_t deadline_ns = 0;
+	int rc;
+
+	while ((rc = step(cur, ret)) == -EPIPE && !cur->hasty) {
+		/* One deadline for the call, also when the next daemon ends as well. */
+		if (deadline_ns == 0)
+			deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
+		rc = stoup_cursor_renew(cur, deadline_ns);
+		if (rc < 0)
+			break;
+	}
+	return rc;
+}
+
+int stoup_cursor_ready(struct stoup_cursor *cur)
+{
+	if (!cur->pending)
+		return 0;
+	return cur->direct ? stoup_cursor_settle(cur) : pool_next(cur, NULL);
+}
+
+/* After the end of a cursor that follows: what a newer snapshot has, and so on. */
+static int next_followed(struct stoup_cursor *cur, struct stoup_span *ret)
+{
+	int rc;
+
+	while ((rc = stoup_follow(cur)) > 0) {
+		if (cur->pending & STOUP_PENDING_FILES)
+			rc = make_direct(cur, cur->range.flags, &cur->error);
+		if (rc >= 0)
+			rc = cur->direct ? stoup_direct_next(cur, ret) : pool_next(cur, ret);
+		if (rc != 0)
+			break;
+	}
+	return rc;
+}
+
+int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
+{
 	int rc;
 
 	if (!cur)
@@ -601,17 +720,19 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		*ret = cur->owed_span;
 		return 1;
 	}
-	if (cur->direct)
-		return stoup_direct_next(cur, ret);
-	stoup_cursor_let_go(cur);
-	while ((rc = step(cur, ret)) == -EPIPE && !cur->hasty) {
-		/* One deadline for the call, also when the next daemon ends as well. */
-		if (deadline_ns == 0)
-			deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
-		rc = stoup_cursor_renew(cur, deadline_ns);
+	if (cur->pending & STOUP_PENDING_FILES) {
+		rc = make_direct(cur, cur->range.flags, &cur->error);
 		if (rc < 0)
-			break;
+			return rc;
 	}
+	if (cur->direct) {
+		rc = stoup_direct_next(cur, ret);
+	} else {
+		stoup_cursor_let_go(cur);
+		rc = pool_next(cur, ret);
+	}
+	if (rc == 0 && (cur->range.flags & STOUP_FOLLOW))
+		rc = next_followed(cur, ret);
 	if (rc >= 0)
 		cur->error.code = 0;
 	return rc;
@@ -627,7 +748,7 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 		return -EINVAL;
 	if (!stoup_client_own(cur->st))
 		return -ECHILD;
-	if (cur->error.code == 0 || cur->failed || cur->resuming)
+	if (cur->error.code == 0 || cur->failed || cur->pending)
 		return -EINVAL;
 	if (cur->owed) {
 		cur->owed = 0;

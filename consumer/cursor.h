@@ -43,6 +43,27 @@ struct stoup_anchor {
 	uint8_t *bytes;   /* stoup_record_copy of it; NULL: nobody will ask */
 };
 
+/* What a scan was asked for, in keys and ordinals of its series. */
+struct stoup_bounds {
+	int64_t from_ns, to_ns; /* keys [from_ns, to_ns); 0 = open */
+	uint64_t begin, end;    /* ordinals [begin, end); UINT64_MAX = open */
+	uint64_t limit;         /* UINT64_MAX = none */
+	int64_t later_ns;       /* STOUP_AVAILABLE: from a key to the time that was asked for */
+	uint32_t flags;         /* STOUP_BACKWARD and so on */
+	uint32_t settle;        /* STOUP_SETTLE_* */
+};
+
+/* What is to be known before the first span. */
+#define STOUP_SETTLE_NONE  0u
+#define STOUP_SETTLE_LIMIT 1u /* which records the limit leaves */
+#define STOUP_SETTLE_BOTH  2u /* the ordinals of both ends, in `low` and `high` */
+
+/* What is to be done before the next span: stoup_cursor_settle. */
+#define STOUP_PENDING_ANCHOR 0x1u /* in a new snapshot, where the anchor is not found yet */
+#define STOUP_PENDING_EDGES  0x2u /* ordinals of the range are not known yet */
+#define STOUP_PENDING_FILES                                                                        \
+	0x4u /* in a new snapshot, whose files are not mapped yet (direct mode) */
+
 struct stoup_cursor {
 	struct stoup *st;
 	struct stoup_session *ses;
@@ -53,25 +74,32 @@ struct stoup_cursor {
 	struct stoup_part *parts;
 	uint32_t part_cnt;
 	uint32_t window, window_cap; /* segments to be read ahead: now, and at most; 0 = none */
-	int64_t from_ns, to_ns;      /* 0 = open */
+	int64_t from_ns, to_ns;      /* of the range, or of the last seek within it; 0 = open */
 	struct stoup_place at;       /* the next segment */
 	struct stoup_place asked;    /* the first one not asked for */
 	int32_t step;                /* 1 forward, -1 backward */
-	/* forward: records before begin_ordinal were handed out already; backward: those from end_ordinal on */
+	/* What is to come lies in [begin_ordinal, end_ordinal). Forward: records before begin_ordinal were handed out
+	 * already, or are not of the range; backward: those from end_ordinal on. */
 	uint64_t begin_ordinal, end_ordinal;
+	uint64_t
+		left; /* records until the limit; counts down from UINT64_MAX where there is none */
 	struct stoup_grip grip;
 	struct stoup_hand hand;
-	int active;   /* counts as a user of the session's memory */
-	int resuming; /* in a new snapshot, where the anchor is not found yet */
-	int failed;   /* for ever, with the error */
-	int direct;   /* reads the parts' files, needs no session (direct.c) */
-	int hasty;    /* a miss is -EAGAIN, and nothing is asked for (held.c) */
-	int owed;     /* stoup_next returned owed_span, which could not be held: it comes again */
+	int active;       /* counts as a user of the session's memory */
+	uint32_t pending; /* STOUP_PENDING_* */
+	int failed;       /* for ever, with the error */
+	int direct;       /* reads the parts' files, needs no session (direct.c) */
+	int hasty;        /* a miss is -EAGAIN, and nothing is asked for (held.c) */
+	int owed; /* stoup_next returned owed_span, which could not be held: it comes again */
 	struct stoup_span owed_span;
 	/* the span that is out: its last record (backward: its first) becomes the anchor */
 	const uint8_t *span_base;
 	uint64_t span_cnt, span_ordinal; /* 0 records: none is out */
+	struct stoup_bounds range;
+	uint64_t low,
+		high; /* the range's ordinals in the cursor's snapshot, as far as they are known */
 	struct stoup_anchor anchor;
+	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
 	uint64_t next_off; /* resuming: records between the anchor and the border */
 	/* what was passed last: its key, and how many records in a row have it */
 	int64_t tail_key;
@@ -84,7 +112,60 @@ struct stoup_cursor {
 	struct stoup_error error;
 };
 
+/* ---- range.c --------------------------------------------------------------------------------- */
+
+/* Can the user's range (NULL: everything) be? 0, or -EINVAL with text. */
+int stoup_bounds_check(const struct stoup_range *range, struct stoup_error *err);
+
+/* What a range that was checked says of records of `schema`. */
+void stoup_bounds_make(const struct stoup_range *range, const struct stoup_schema *schema,
+	struct stoup_bounds *ret);
+
+/* The scan of cur->range begins. */
+void stoup_cursor_bound(struct stoup_cursor *cur);
+
+/* The cursor's parts are those of another snapshot: to look for the anchor, or to begin again. */
+void stoup_cursor_again(struct stoup_cursor *cur);
+
+/* The anchor was found `by` records further on (modulo 2^64): the range's ordinals move with it. */
+void stoup_cursor_shift(struct stoup_cursor *cur, uint64_t by);
+
+/* Lease the segment at `place`, in direct mode map it: 0 with its first record, until stoup_grip_release; as
+ * stoup_next. cur->at is the place then. */
+int stoup_cursor_look(struct stoup_cursor *cur, struct stoup_place place,
+	const struct stoup_catalog_segment *seg, const uint8_t **ret);
+
+/* The first segment with a key of at least key_ns, and the ordinal of its first record: 1, the first record with
+ * such a key lies inside, behind the first one; 0, it is the first one, or there is none and the ordinal that of
+ * the end. */
+int stoup_cursor_key_place(const struct stoup_cursor *cur, int64_t key_ns, struct stoup_place *ret,
+	uint64_t *ret_ordinal);
+
+/* Ordinal of the first record whose key is at least key_ns, or of the end: 0, or as stoup_next. Reads a block at
+ * most. */
+int stoup_cursor_key_ordinal(struct stoup_cursor *cur, int64_t key_ns, uint64_t *ret);
+
+/* Ordinals of the range's first record, and of the one behind its last; the first may be greater where there is
+ * none. */
+int stoup_cursor_begin_edge(struct stoup_cursor *cur, uint64_t *ret);
+int stoup_cursor_end_edge(struct stoup_cursor *cur, uint64_t *ret);
+
+/* At work: do what is pending. 0, or as stoup_next. */
+int stoup_cursor_settle(struct stoup_cursor *cur);
+
+/* The limit lies in [*low, *high): cut there, and let nothing come after it. */
+void stoup_cursor_limit(struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high);
+
+/* ---- follow.c -------------------------------------------------------------------------------- */
+
+/* A cursor with STOUP_FOLLOW stands at its end, at rest: 1, it went over to a newer snapshot; 0, there is none; a
+ * negative errno with text. */
+int stoup_follow(struct stoup_cursor *cur);
+
 /* ---- cursor.c -------------------------------------------------------------------------------- */
+
+/* At rest: do what is pending, over the ends of daemons, but yield nothing. 0, or as stoup_next. */
+int stoup_cursor_ready(struct stoup_cursor *cur);
 
 /* The first segment of a part that reaches from_ns (0: the first of all). */
 uint32_t stoup_part_begin(const struct stoup_part *part, int64_t from_ns);
@@ -92,12 +173,30 @@ uint32_t stoup_part_begin(const struct stoup_part *part, int64_t from_ns);
 /* The one behind its last segment that begins before to_ns (0: behind the last of all). */
 uint32_t stoup_part_end(const struct stoup_part *part, int64_t to_ns);
 
+/* The first segment of a part that ends behind the record `ordinal`; segment_cnt where there is none. */
+uint32_t stoup_part_holds(const struct stoup_part *part, uint64_t ordinal);
+
+/* Segments [*begin, *end) of a part may have records of the range. */
+void stoup_part_range(const struct stoup_cursor *cur, const struct stoup_part *part,
+	uint32_t *begin, uint32_t *end);
+
 /* To where the scan of the cursor's parts begins, with nothing handed out yet. */
 void stoup_cursor_rewind(struct stoup_cursor *cur);
 
 /* The segment at a place, which moves over ends of parts and empty segments; NULL at the end. */
 const struct stoup_catalog_segment *stoup_place_segment(
 	const struct stoup_cursor *cur, struct stoup_place *place);
+
+/* The same whatever the range is; NULL at the end. */
+static inline const struct stoup_catalog_segment *stoup_segment_at(
+	const struct stoup_cursor *cur, struct stoup_place place)
+{
+	const struct stoup_part *part = &cur->parts[place.part];
+
+	if (place.part >= cur->part_cnt || place.seg >= part->series->segment_cnt)
+		return NULL;
+	return part->vol->segments + part->series->segment_first + place.seg;
+}
 
 /* What every record of the cursor is aligned to. */
 static inline uint32_t stoup_cursor_align(const struct stoup_cursor *cur)
@@ -112,10 +211,34 @@ int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_seg
 int stoup_segment_base(
 	struct stoup_cursor *cur, const struct stoup_catalog_segment *seg, const uint8_t **ret);
 
-/* Records [*low, *high) of a segment at `base` are those that the range has. */
+/* The first record of a segment at `base` whose key is at least key_ns; record_cnt where there is none. Of a
+ * series that kept its order: whose greatest key so far is. */
+uint64_t stoup_segment_bound(const struct stoup_part *part, const uint8_t *base,
+	const struct stoup_catalog_segment *seg, const struct stoup_schema *schema, int64_t key_ns);
+
+/* Records [*low, *high) of a segment at `base` are those whose keys the range has. */
 void stoup_segment_cut(const struct stoup_cursor *cur, const struct stoup_part *part,
 	const struct stoup_catalog_segment *seg, const uint8_t *base, uint64_t *low,
 	uint64_t *high);
+
+/* Of records [*low, *high) behind `ordinal`: those that are still to come. */
+static inline void stoup_cursor_clip(
+	const struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high)
+{
+	if (ordinal + *low < cur->begin_ordinal)
+		*low = cur->begin_ordinal - ordinal;
+	if (ordinal + *high > cur->end_ordinal)
+		*high = cur->end_ordinal > ordinal ? cur->end_ordinal - ordinal : 0;
+}
+
+/* Count records [*low, *high), at least one, as handed out: those beyond the limit are cut away. */
+static inline void stoup_cursor_count(
+	struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high)
+{
+	if (*high - *low >= cur->left)
+		stoup_cursor_limit(cur, ordinal, low, high);
+	cur->left -= *high - *low;
+}
 
 /* Remember where the span that is out ends, and give its block back. */
 void stoup_cursor_let_go(struct stoup_cursor *cur);
@@ -145,6 +268,9 @@ void stoup_anchor_skip(struct stoup_cursor *cur, const struct stoup_catalog_segm
 /* The session has ended: go over to another one. 0; -EPIPE, -ESTALE, -ENOMEM with text. The cursor
  * is at rest. */
 int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns);
+
+/* Go over to a snapshot, whose references become the cursor's. 0; -ESTALE, -ENOMEM with text. At rest. */
+int stoup_cursor_move(struct stoup_cursor *cur, struct stoup_snapshot *snap);
 
 /* At work in the new snapshot: find the anchor, and what comes next. 0, or as stoup_next. */
 int stoup_cursor_locate(struct stoup_cursor *cur);

@@ -65,9 +65,10 @@ static const char *volume_name(const struct stoup_snapshot_volume *vol)
 static int part_check(
 	const struct stoup_cursor *cur, const struct stoup_part *part, struct stoup_error *err)
 {
-	uint32_t end = stoup_part_end(part, cur->to_ns);
+	uint32_t i, end;
 
-	for (uint32_t i = stoup_part_begin(part, cur->from_ns); i < end; i++) {
+	stoup_part_range(cur, part, &i, &end);
+	for (; i < end; i++) {
 		const struct stoup_catalog_segment *seg = part_segment(part, i);
 		const struct stoup_catalog_block *block = segment_block(part, seg);
 
@@ -91,7 +92,10 @@ static int part_check(
 /* Does the range meet the part at all? */
 static int part_met(const struct stoup_cursor *cur, const struct stoup_part *part)
 {
-	return stoup_part_begin(part, cur->from_ns) < stoup_part_end(part, cur->to_ns);
+	uint32_t begin, end;
+
+	stoup_part_range(cur, part, &begin, &end);
+	return begin < end;
 }
 
 /* ---- mapping ---------------------------------------------------------------------------------- */
@@ -253,6 +257,7 @@ static int run_next(struct stoup_cursor *cur, struct run *run)
 {
 	const struct stoup_catalog_segment *seg = stoup_place_segment(cur, &cur->at);
 	uint32_t part_idx = cur->at.part;
+	uint64_t more = 0;
 
 	if (!seg)
 		return 0;
@@ -262,11 +267,13 @@ static int run_next(struct stoup_cursor *cur, struct run *run)
 		cur->at.seg += (uint32_t)cur->step;
 		cur->at.pos++;
 		seg = stoup_place_segment(cur, &cur->at);
-		if (!seg || cur->at.part != part_idx)
+		/* Behind the limit nothing is wanted. The first segment may be cut. */
+		if (!seg || cur->at.part != part_idx || more >= cur->left)
 			return 1;
 		if (cur->step > 0 ? !touches(cur, run->part, run->high, seg)
 				  : !touches(cur, run->part, seg, run->low))
 			return 1;
+		more += seg->record_cnt;
 		if (cur->step > 0)
 			run->high = seg;
 		else
@@ -276,26 +283,34 @@ static int run_next(struct stoup_cursor *cur, struct run *run)
 
 /* Nobody has decoded these blocks, so nobody has looked at their messages yet. Between the table of one
  * segment and the next one lie messages, so that a run is one segment. */
-static int run_messages_check(struct stoup_cursor *cur, const struct run *run)
+static int messages_check(struct stoup_cursor *cur, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg)
 {
-	const struct stoup_catalog_segment *seg = run->low;
-	const struct stoup_catalog_block *block = segment_block(run->part, seg);
+	const struct stoup_catalog_block *block = segment_block(part, seg);
 	const struct stoup_message_run bytes = {
-		.base = run->part->bytes + block->stored_off,
+		.base = part->bytes + block->stored_off,
 		.len = block->raw_len,
 		.cnt = seg->record_cnt,
 		.first_key = seg->first_key,
 		.last_key = seg->last_key,
-		.keeps_order = (run->part->series->flags & STOUP_CATALOG_KEEP_ORDER) != 0,
+		.keeps_order = (part->series->flags & STOUP_CATALOG_KEEP_ORDER) != 0,
 	};
 	struct stoup_error why;
 
 	if (stoup_message_table_check(&bytes, seg->raw_off, &why) == 0)
 		return 0;
 	return stoup_error_set(&cur->error, -EBADMSG,
-		"%.40s: block %u at offset %llu: %s; mend: stoup verify",
-		volume_name(run->part->vol), seg->block_idx, (unsigned long long)block->stored_off,
-		why.text);
+		"%.40s: block %u at offset %llu: %s; mend: stoup verify", volume_name(part->vol),
+		seg->block_idx, (unsigned long long)block->stored_off, why.text);
+}
+
+int stoup_direct_look(struct stoup_cursor *cur, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg, const uint8_t **ret)
+{
+	if (cur->schema->stride == 0 && messages_check(cur, part, seg) < 0)
+		return cur->error.code;
+	*ret = part->bytes + file_off(part, seg);
+	return 0;
 }
 
 /* Cut a run to the range: 1, 0 nothing of it is in the range. */
@@ -303,19 +318,20 @@ static int run_cut(struct stoup_cursor *cur, const struct run *run, struct stoup
 {
 	const uint8_t *base = run->part->bytes + file_off(run->part, run->low);
 	const uint8_t *last = run->part->bytes + file_off(run->part, run->high);
-	uint64_t low, high, first, unused;
+	uint64_t ordinal = run->part->ordinal + run->low->ordinal, low, high, unused;
 
 	stoup_segment_cut(cur, run->part, run->low, base, &low, &unused);
 	stoup_segment_cut(cur, run->part, run->high, last, &unused, &high);
-	first = run->low->ordinal + low;
-	high += run->high->ordinal;
-	if (first >= high)
+	high += run->high->ordinal - run->low->ordinal;
+	stoup_cursor_clip(cur, ordinal, &low, &high);
+	if (low >= high)
 		return 0;
+	stoup_cursor_count(cur, ordinal, &low, &high);
 	*ret = (struct stoup_span){
 		.base = base + low * cur->stride,
-		.record_cnt = high - first,
+		.record_cnt = high - low,
 		.stride = cur->stride,
-		.ordinal = run->part->ordinal + first,
+		.ordinal = ordinal + low,
 		.first_key = run->low->first_key,
 		.last_key = run->high->last_key,
 		.schema = cur->schema,
@@ -324,6 +340,20 @@ static int run_cut(struct stoup_cursor *cur, const struct run *run, struct stoup
 		.session_no = STOUP_SESSION_NONE,
 	};
 	return 1;
+}
+
+/* A later snapshot begins behind what is handed out now. */
+static void run_anchor(
+	struct stoup_cursor *cur, const struct run *run, const struct stoup_span *span)
+{
+	uint32_t part = cur->at.part;
+
+	cur->span_base = span->base;
+	cur->span_cnt = span->record_cnt;
+	cur->span_ordinal = span->ordinal;
+	cur->at.part = (uint32_t)(run->part - cur->parts);
+	stoup_anchor_take(cur);
+	cur->at.part = part;
 }
 
 /* Does a daemon serve the handle? Looked for as in a scan of the pool, at most a hundred times a second. */
@@ -351,16 +381,21 @@ static int served(struct stoup *st)
 int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	struct stoup *st = cur->st;
-	struct stoup_place before = cur->at;
+	struct stoup_place before;
 	struct run run;
+	int rc = cur->pending ? stoup_cursor_settle(cur) : 0;
 
-	for (; run_next(cur, &run); before = cur->at) {
-		if (cur->schema->stride == 0 && run_messages_check(cur, &run) < 0) {
+	if (rc < 0)
+		return rc;
+	for (before = cur->at; run_next(cur, &run); before = cur->at) {
+		if (cur->schema->stride == 0 && messages_check(cur, run.part, run.low) < 0) {
 			cur->at = before; /* where stoup_cursor_skip goes on */
 			return cur->error.code;
 		}
 		if (!run_cut(cur, &run, ret))
 			continue;
+		if (cur->range.flags & STOUP_FOLLOW)
+			run_anchor(cur, &run, ret);
 		atomic_fetch_add_explicit(&st->direct_cnt, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(
 			&st->direct_record_cnt, ret->record_cnt, memory_order_relaxed);

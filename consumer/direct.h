@@ -42,6 +42,10 @@ int stoup_direct_open(struct stoup_cursor *cur, uint64_t deadline_ns, struct sto
 /* stoup_next of such a cursor: 1 or 0. Asks nobody and waits for nobody but the disk. */
 int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret);
 
+/* The records of one segment, checked: 0, or -EBADMSG with text. */
+int stoup_direct_look(struct stoup_cursor *cur, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg, const uint8_t **ret);
+
 /* Unmap all: with the handle. */
 void stoup_direct_fini(struct stoup *st);
 

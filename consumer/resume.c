@@ -116,6 +116,12 @@ static int fail(struct stoup_cursor *cur)
 	return cur->error.code;
 }
 
+/* What the newer snapshot is. */
+static const char *since(const struct stoup_cursor *cur)
+{
+	return cur->followed ? "was rescanned" : "was attached to anew";
+}
+
 static int gone(struct stoup_cursor *cur, int why)
 {
 	if (why == -ENOMEM)
@@ -123,10 +129,9 @@ static int gone(struct stoup_cursor *cur, int why)
 			&cur->error, why, "no memory for the parts of '%.100s'", cur->name);
 	stoup_error_set(&cur->error, -ESTALE,
 		why == -ENOTUNIQ ? "the layout of series '%.100s' is another one since pool "
-				   "'%s' was attached to anew: attach anew"
-				 : "series '%.100s' is gone from the store since pool '%s' was "
-				   "attached to anew",
-		cur->name, cur->ses->pool);
+				   "'%s' %s: attach anew"
+				 : "series '%.100s' is gone from the store since pool '%s' %s",
+		cur->name, cur->ses->pool, since(cur));
 	return fail(cur);
 }
 
@@ -134,40 +139,14 @@ static int gone(struct stoup_cursor *cur, int why)
 static struct stoup_place place_of(const struct stoup_cursor *cur, uint64_t ordinal)
 {
 	struct stoup_place place = {0};
-	const struct stoup_catalog_segment *segments;
-	uint32_t low = 0, high;
 
 	while (place.part < cur->part_cnt &&
 		ordinal >=
 			cur->parts[place.part].ordinal + cur->parts[place.part].series->record_cnt)
 		place.part++;
-	if (place.part == cur->part_cnt)
-		return place;
-	ordinal -= cur->parts[place.part].ordinal;
-	segments =
-		cur->parts[place.part].vol->segments + cur->parts[place.part].series->segment_first;
-	high = cur->parts[place.part].series->segment_cnt;
-	while (low < high) {
-		uint32_t mid = low + (high - low) / 2;
-
-		if (segments[mid].ordinal + segments[mid].record_cnt <= ordinal)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	place.seg = low;
+	if (place.part < cur->part_cnt)
+		place.seg = stoup_part_holds(&cur->parts[place.part], ordinal);
 	return place;
-}
-
-/* The segment at a place whatever the range is; NULL at the end. */
-static const struct stoup_catalog_segment *segment_at(
-	const struct stoup_cursor *cur, struct stoup_place place)
-{
-	const struct stoup_part *part = &cur->parts[place.part];
-
-	if (place.part >= cur->part_cnt || place.seg >= part->series->segment_cnt)
-		return NULL;
-	return part->vol->segments + part->series->segment_first + place.seg;
 }
 
 /* The ordinal between what was passed and what comes next: that of the next record, or (backward) the one
@@ -183,7 +162,7 @@ static uint64_t border(const struct stoup_cursor *cur)
 	if (!stoup_place_segment(cur, &at) && at.part >= cur->part_cnt)
 		seg = NULL;
 	else
-		seg = segment_at(cur, at);
+		seg = stoup_segment_at(cur, at);
 	if (seg)
 		ordinal = cur->parts[at.part].ordinal + seg->ordinal;
 	if (cur->step > 0)
@@ -199,7 +178,7 @@ static void anchor_from_begin(struct stoup_cursor *cur)
 {
 	struct stoup_anchor *anchor = &cur->anchor;
 	struct stoup_place place = place_of(cur, anchor->ordinal);
-	const struct stoup_catalog_segment *seg = segment_at(cur, place);
+	const struct stoup_catalog_segment *seg = stoup_segment_at(cur, place);
 	uint64_t ties = 1;
 
 	if (!seg || keeps_order(&cur->parts[place.part]))
@@ -211,7 +190,7 @@ static void anchor_from_begin(struct stoup_cursor *cur)
 				break;
 			place.seg = cur->parts[place.part].series->segment_cnt - 1;
 		}
-		seg = segment_at(cur, place);
+		seg = stoup_segment_at(cur, place);
 		if (!seg || seg->last_key < anchor->key)
 			break;
 		if (seg->first_key < anchor->key || keeps_order(&cur->parts[place.part]))
@@ -225,25 +204,30 @@ static void anchor_from_begin(struct stoup_cursor *cur)
 
 int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
 {
-	struct stoup_snapshot *snap;
-	struct stoup_session *ses;
-	struct stoup_part *parts;
-	uint32_t part_cnt;
 	int rc = stoup_renew(cur->st, cur->ses, deadline_ns, &cur->error);
 
 	if (rc < 0)
 		return rc;
-	if (!cur->resuming && cur->anchor.valid) {
+	return stoup_cursor_move(cur, stoup_snapshot_current(cur->st));
+}
+
+int stoup_cursor_move(struct stoup_cursor *cur, struct stoup_snapshot *snap)
+{
+	struct stoup_session *ses;
+	struct stoup_part *parts;
+	uint32_t part_cnt;
+	int rc;
+
+	cur->followed = snap->session == cur->ses;
+	if (!(cur->pending & STOUP_PENDING_ANCHOR) && cur->anchor.valid) {
 		cur->next_off = cur->step > 0 ? border(cur) - cur->anchor.ordinal
 		                              : cur->anchor.ordinal - border(cur);
 		if (cur->step < 0)
 			anchor_from_begin(cur);
 	}
-	cur->resuming = cur->anchor.valid;
 	/* What was left out before the first record has no place in the next snapshot. */
 	if (!cur->anchor.valid)
 		cur->tail_next = 0;
-	snap = stoup_snapshot_current(cur->st);
 	stoup_hand_fini(cur->ses, &cur->hand);
 	rc = stoup_series_parts(snap, cur->name, cur->schema, &parts, &part_cnt);
 	if (rc < 0) {
@@ -260,7 +244,9 @@ int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
 	cur->parts = parts;
 	cur->part_cnt = part_cnt;
 	cur->look_in = cur->look_every = 1;
-	stoup_cursor_rewind(cur);
+	if (cur->direct)
+		cur->pending |= STOUP_PENDING_FILES;
+	stoup_cursor_again(cur);
 	return 0;
 }
 
@@ -270,27 +256,18 @@ static int differs(struct stoup_cursor *cur, const char *what)
 {
 	stoup_error_set(&cur->error, -ESTALE,
 		"'%.80s': record %llu (key %lld), the last one read, %s since pool "
-		"'%s' was attached to anew: open a new cursor",
+		"'%s' %s: open a new cursor",
 		cur->name, (unsigned long long)cur->anchor.ordinal, (long long)cur->anchor.key,
-		what, cur->ses->pool);
+		what, cur->ses->pool, since(cur));
 	return fail(cur);
 }
 
-/* Lease the segment at `place`: 0 with its first record and that one's ordinal. */
+/* The segment at `place`: 0 with its first record and that one's ordinal. */
 static int look_at(struct stoup_cursor *cur, struct stoup_place place,
 	const struct stoup_catalog_segment *seg, const uint8_t **ret, uint64_t *ret_ordinal)
 {
-	int rc;
-
-	cur->at = place;
-	rc = stoup_segment_lease(cur, seg);
-	if (rc < 0)
-		return rc;
-	rc = stoup_segment_base(cur, seg, ret);
-	if (rc < 0)
-		stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
 	*ret_ordinal = cur->parts[place.part].ordinal + seg->ordinal;
-	return rc;
+	return stoup_cursor_look(cur, place, seg, ret);
 }
 
 /* Where the anchor must be by its key, counted from the first record that has it: 0 with *ret, which had its
@@ -314,7 +291,7 @@ static int target_of_key(struct stoup_cursor *cur, uint64_t *ret)
 	if (keeps_order(&cur->parts[place.part]))
 		return 0;
 	place.seg = stoup_part_begin(&cur->parts[place.part], anchor->key);
-	seg = segment_at(cur, place);
+	seg = stoup_segment_at(cur, place);
 	if (!seg || seg->first_key > anchor->key)
 		return differs(cur, "is gone");
 	/* It begins there: no need to read it, and it may be damaged. */
@@ -354,7 +331,7 @@ static int target_of_last_key(struct stoup_cursor *cur, uint64_t *ret)
 	place.seg = stoup_part_end(&cur->parts[place.part],
 			    anchor->key == INT64_MAX ? 0 : anchor->key + 1) -
 	            1;
-	seg = segment_at(cur, place);
+	seg = stoup_segment_at(cur, place);
 	if (!seg || seg->last_key < anchor->key)
 		return differs(cur, "is gone");
 	end = cur->parts[place.part].ordinal + seg->ordinal + seg->record_cnt;
@@ -389,7 +366,7 @@ static int is_anchor(const struct stoup_cursor *cur, const uint8_t *base, uint64
 static int compare(struct stoup_cursor *cur, uint64_t target)
 {
 	struct stoup_place place = place_of(cur, target);
-	const struct stoup_catalog_segment *seg = segment_at(cur, place);
+	const struct stoup_catalog_segment *seg = stoup_segment_at(cur, place);
 	const uint8_t *base;
 	uint64_t ordinal;
 	int rc;
@@ -419,6 +396,7 @@ int stoup_cursor_locate(struct stoup_cursor *cur)
 	if (rc < 0)
 		return rc;
 	cur->tail_next += target - cur->anchor.ordinal;
+	stoup_cursor_shift(cur, target - cur->anchor.ordinal);
 	cur->anchor.ordinal = target;
 	if (cur->step > 0) {
 		cur->begin_ordinal = target + cur->next_off;
@@ -429,6 +407,6 @@ int stoup_cursor_locate(struct stoup_cursor *cur)
 		                               : (struct stoup_place){.part = cur->part_cnt};
 	}
 	cur->asked = (struct stoup_place){0};
-	cur->resuming = 0;
+	cur->pending &= ~STOUP_PENDING_ANCHOR;
 	return 0;
 }

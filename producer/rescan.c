@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "shm/futex.h"
 
 #define QUIET_NS UINT64_C(1000000000) /* after a failure, before a hello may try the same again */
 
@@ -208,6 +209,8 @@ static void publish(struct stoup_daemon *d, const struct stoup_rescan_diff *diff
 	STOUP_HOOK("rescan.retired");
 	d->snapshot_seq = seq;
 	atomic_store_explicit(&d->control->snapshot_seq, seq, memory_order_release);
+	/* stoup_wait_news sleeps on the low half. */
+	stoup_futex_wake((_Atomic uint32_t *)(uintptr_t)&d->control->snapshot_seq, UINT32_MAX);
 	lengths_set(d);
 	stoup_volumes_say_large(d, seq);
 	stoup_log_info(d, "snapshot %llu: %u volume(s) new, %u retired, %u served",

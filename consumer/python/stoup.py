@@ -186,7 +186,7 @@ class _Series(ctypes.Structure):
 
 
 class _Range(ctypes.Structure):
-    _fields_ = [("from_ns", _I64), ("to_ns", _I64), ("flags", _U32), ("zero", _U32)]
+    _fields_ = [("from_ns", _I64), ("to_ns", _I64), ("flags", _U32), ("limit", _U32)]
 
 
 class _Held(ctypes.Structure):

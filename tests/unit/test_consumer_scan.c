@@ -149,9 +149,9 @@ START_TEST(a_range_that_ends_before_it_begins_is_refused)
 	ck_assert_ptr_nonnull(strstr(err.text, "30"));
 	range = (struct stoup_range){.to_ns = -5};
 	ck_assert_int_eq(stoup_scan(st, &series, &range, &cur, &err), -EINVAL);
-	range = (struct stoup_range){.flags = 0x80};
+	range = (struct stoup_range){.flags = 0x8000};
 	ck_assert_int_eq(stoup_scan(st, &series, &range, &cur, &err), -EINVAL);
-	ck_assert_ptr_nonnull(strstr(err.text, "0x80"));
+	ck_assert_ptr_nonnull(strstr(err.text, "0x8000"));
 	series.id = 99;
 	ck_assert_int_eq(stoup_scan(st, &series, NULL, &cur, &err), -ENOENT);
 	ck_assert_ptr_null(cur);
