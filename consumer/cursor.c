@@ -423,6 +423,7 @@ static int segment_cut(
 	cur->span_base = ret->base;
 	cur->span_cnt = ret->record_cnt;
 	cur->span_ordinal = ret->ordinal;
+	cur->span_low = low;
 	return 1;
 }
 

@@ -39,6 +39,7 @@ struct stoup_anchor {
 	int from_end; /* `ties` counts from the last record of that key down, else from the first up */
 	int64_t key;
 	uint64_t ties;    /* records of that key up to it, itself included */
+	uint64_t front;   /* backward: records of that key in front of it in its segment */
 	uint64_t ordinal; /* in the cursor's snapshot */
 	uint8_t *bytes;   /* stoup_record_copy of it; NULL: nobody will ask */
 };
@@ -95,6 +96,8 @@ struct stoup_cursor {
 	/* the span that is out: its last record (backward: its first) becomes the anchor */
 	const uint8_t *span_base;
 	uint64_t span_cnt, span_ordinal; /* 0 records: none is out */
+	uint64_t
+		span_low; /* records in front of it that lie there too: of its segment, or its run */
 	struct stoup_bounds range;
 	uint64_t low,
 		high; /* the range's ordinals in the cursor's snapshot, as far as they are known */

@@ -198,6 +198,7 @@ int stoup_direct_open(struct stoup_cursor *cur, uint64_t deadline_ns, struct sto
 	const struct stoup_direct *direct;
 	int rc = 0;
 
+	cur->direct = 0;
 	for (uint32_t i = 0; i < cur->part_cnt && rc == 0; i++)
 		rc = part_check(cur, &cur->parts[i], err);
 	if (rc < 0)
@@ -351,6 +352,7 @@ static void run_anchor(
 	cur->span_base = span->base;
 	cur->span_cnt = span->record_cnt;
 	cur->span_ordinal = span->ordinal;
+	cur->span_low = span->ordinal - run->part->ordinal - run->low->ordinal;
 	cur->at.part = (uint32_t)(run->part - cur->parts);
 	stoup_anchor_take(cur);
 	cur->at.part = part;

@@ -150,8 +150,9 @@ void stoup_cursor_again(struct stoup_cursor *cur)
 {
 	if (cur->anchor.valid)
 		cur->pending |= STOUP_PENDING_ANCHOR;
-	else
+	else if (!cur->followed || (cur->pending & STOUP_PENDING_EDGES))
 		count_anew(cur);
+	/* Else which ones were the last is settled, though none was handed out: what follows is not among them. */
 	stoup_cursor_rewind(cur);
 }
 

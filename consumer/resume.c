@@ -33,23 +33,57 @@ static int keeps_order(const struct stoup_part *part)
 	return (part->series->flags & STOUP_CATALOG_KEEP_ORDER) != 0;
 }
 
+/* ---- places -------------------------------------------------------------------------------- */
+
+/* The place of the segment that has the record `ordinal`; at the end when there is none. */
+static struct stoup_place place_of(const struct stoup_cursor *cur, uint64_t ordinal)
+{
+	struct stoup_place place = {0};
+
+	while (place.part < cur->part_cnt &&
+		ordinal >=
+			cur->parts[place.part].ordinal + cur->parts[place.part].series->record_cnt)
+		place.part++;
+	if (place.part < cur->part_cnt)
+		place.seg = stoup_part_holds(&cur->parts[place.part], ordinal);
+	return place;
+}
+
+/* To the next segment, up (1) or down (-1), over the ends of parts: 0 there is none. */
+static int place_step(const struct stoup_cursor *cur, struct stoup_place *place, int32_t step)
+{
+	do {
+		place->seg += (uint32_t)step;
+		while (place->part < cur->part_cnt &&
+			place->seg >= cur->parts[place->part].series->segment_cnt) {
+			place->part += (uint32_t)step;
+			if (place->part >= cur->part_cnt)
+				return 0;
+			place->seg = step > 0 ? 0 : cur->parts[place->part].series->segment_cnt - 1;
+		}
+	} while (stoup_segment_at(cur, *place)->record_cnt == 0);
+	return 1;
+}
+
 /* ---- the anchor ------------------------------------------------------------------------------ */
 
 /* Records [begin, end) were passed: those nearest to what comes next, `ties` of them, have `key`; all of them
- * do (`whole`), so that they go on with the key that was passed before. */
-static void tail_set(struct stoup_cursor *cur, int64_t key, uint64_t ties, uint64_t begin,
+ * do (`whole`), so that they go on with the key that was passed before. 1: they do not, nothing passed counts. */
+static int tail_set(struct stoup_cursor *cur, int64_t key, uint64_t ties, uint64_t begin,
 	uint64_t end, int whole)
 {
 	uint64_t from = cur->step > 0 ? begin : end;
+	int fresh = 0;
 
 	if (whole && cur->tail_next != 0 && cur->tail_next == from && cur->tail_key == key) {
 		cur->tail_ties += ties;
 	} else {
 		cur->tail_ties = ties;
-		cur->tail_exact = 1;
+		cur->tail_exact = fresh = 1;
 	}
 	cur->tail_key = key;
 	cur->tail_next = cur->step > 0 ? end : begin;
+	return fresh;
 }
 
 /* Records of a span that have the key of the one at `at`, its last (backward: its first). */
@@ -65,26 +99,76 @@ static uint64_t ties_of(const struct stoup_cursor *cur, uint64_t at, int64_t key
 	                     : stoup_record_above(base, cnt, schema, key);
 }
 
+/* Records of `key` that lie in front of a span which begins with that key (backward: behind one that ends with it), and
+ * were not passed: where ordinals or a limit cut between ties. *ret_exact 0: the index does not tell all. */
+static uint64_t ties_passed_by(const struct stoup_cursor *cur, int64_t key, int *ret_exact)
+{
+	const struct stoup_schema *schema = cur->schema;
+	uint64_t low = cur->span_low, ordinal = cur->span_ordinal - low, end, ret;
+	const uint8_t *base = cur->span_base - low * cur->stride;
+	struct stoup_place place = place_of(cur, ordinal);
+	const struct stoup_catalog_segment *seg = stoup_segment_at(cur, place);
+	int whole;
+
+	if (!seg)
+		return 0;
+	if (cur->step > 0) {
+		ret = low - stoup_record_bound(base, low, schema, key);
+		whole = ret == low;
+	} else {
+		low += cur->span_cnt;
+		end = cur->parts[place.part].ordinal + seg->ordinal + seg->record_cnt - ordinal;
+		ret = stoup_record_above(base + low * cur->stride, end - low, schema, key);
+		whole = ret == end - low;
+	}
+	while (whole && place_step(cur, &place, -cur->step)) {
+		seg = stoup_segment_at(cur, place);
+		if (cur->step > 0 ? seg->last_key < key : seg->first_key > key)
+			break;
+		whole = seg->first_key == seg->last_key;
+		if (!whole || keeps_order(&cur->parts[place.part])) {
+			*ret_exact = 0;
+			break;
+		}
+		ret += seg->record_cnt;
+	}
+	return ret;
+}
+
+/* Backward: records of the anchor's key in front of it in its segment. */
+static uint64_t ties_in_front(const struct stoup_cursor *cur, int64_t key)
+{
+	const uint8_t *base = cur->span_base - cur->span_low * cur->stride;
+
+	if (cur->span_low == 0 || stoup_record_key(base, cur->span_low - 1, cur->schema) != key)
+		return 0;
+	return cur->span_low - stoup_record_bound(base, cur->span_low, cur->schema, key);
+}
+
 void stoup_anchor_take(struct stoup_cursor *cur)
 {
 	const struct stoup_schema *schema = cur->schema;
 	uint64_t cnt = cur->span_cnt, ties = 1, at = cur->step > 0 ? cnt - 1 : 0;
 	int64_t key = stoup_record_key(cur->span_base, at, schema);
-	int keeps;
+	int keeps, fresh, exact = 1;
 
 	if (cur->anchor.bytes) {
 		/* The place is still in the part that the span was cut from. */
 		keeps = keeps_order(&cur->parts[cur->at.part]);
 		if (!keeps)
 			ties = ties_of(cur, at, key);
-		tail_set(cur, key, ties, cur->span_ordinal, cur->span_ordinal + cnt, ties == cnt);
-		if (keeps)
+		fresh = tail_set(
+			cur, key, ties, cur->span_ordinal, cur->span_ordinal + cnt, ties == cnt);
+		if (fresh && !keeps && ties == cnt)
+			cur->tail_ties += ties_passed_by(cur, key, &exact);
+		if (keeps || !exact)
 			cur->tail_exact = 0;
 		cur->anchor.valid = 1;
 		cur->anchor.exact = cur->tail_exact;
 		cur->anchor.from_end = cur->step < 0;
 		cur->anchor.key = key;
 		cur->anchor.ties = cur->tail_ties;
+		cur->anchor.front = keeps || cur->step > 0 ? 0 : ties_in_front(cur, key);
 		cur->anchor.ordinal = cur->span_ordinal + at;
 		stoup_record_copy(cur->span_base, at, schema, cur->anchor.bytes);
 	}
@@ -101,7 +185,7 @@ void stoup_anchor_skip(struct stoup_cursor *cur, const struct stoup_catalog_segm
 		begin = cur->begin_ordinal;
 	if (end > cur->end_ordinal)
 		end = cur->end_ordinal;
-	tail_set(cur, cur->step > 0 ? seg->last_key : seg->first_key, end - begin, begin, end,
+	(void)tail_set(cur, cur->step > 0 ? seg->last_key : seg->first_key, end - begin, begin, end,
 		seg->first_key == seg->last_key);
 	if (seg->first_key != seg->last_key || keeps_order(&cur->parts[cur->at.part]))
 		cur->tail_exact = 0;
@@ -135,20 +219,6 @@ static int gone(struct stoup_cursor *cur, int why)
 	return fail(cur);
 }
 
-/* The place of the segment that has the record `ordinal`; at the end when there is none. */
-static struct stoup_place place_of(const struct stoup_cursor *cur, uint64_t ordinal)
-{
-	struct stoup_place place = {0};
-
-	while (place.part < cur->part_cnt &&
-		ordinal >=
-			cur->parts[place.part].ordinal + cur->parts[place.part].series->record_cnt)
-		place.part++;
-	if (place.part < cur->part_cnt)
-		place.seg = stoup_part_holds(&cur->parts[place.part], ordinal);
-	return place;
-}
-
 /* The ordinal between what was passed and what comes next: that of the next record, or (backward) the one
  * behind it. */
 static uint64_t border(const struct stoup_cursor *cur)
@@ -179,19 +249,15 @@ static void anchor_from_begin(struct stoup_cursor *cur)
 	struct stoup_anchor *anchor = &cur->anchor;
 	struct stoup_place place = place_of(cur, anchor->ordinal);
 	const struct stoup_catalog_segment *seg = stoup_segment_at(cur, place);
-	uint64_t ties = 1;
+	uint64_t ties = 1 + anchor->front;
 
 	if (!seg || keeps_order(&cur->parts[place.part]))
 		return;
-	/* Records of its own segment in front of it are out of the range: of earlier keys. */
 	while (cur->parts[place.part].ordinal + seg->ordinal == anchor->ordinal - (ties - 1)) {
-		if (place.seg-- == 0) {
-			if (place.part-- == 0)
-				break;
-			place.seg = cur->parts[place.part].series->segment_cnt - 1;
-		}
+		if (!place_step(cur, &place, -1))
+			break;
 		seg = stoup_segment_at(cur, place);
-		if (!seg || seg->last_key < anchor->key)
+		if (seg->last_key < anchor->key)
 			break;
 		if (seg->first_key < anchor->key || keeps_order(&cur->parts[place.part]))
 			return;

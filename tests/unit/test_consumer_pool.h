@@ -32,6 +32,7 @@
 #include "consumer/client.h"
 #include "shm/futex.h"
 #include "shm/lease.h"
+#include "shm/message.h"
 #include "shm/wire.h"
 
 #define FAKE_VOLUME_CAP  80
@@ -41,6 +42,8 @@
 #define FAKE_PEER_CAP    40
 #define FAKE_LOG_CAP     256
 #define FAKE_BUFFER_CAP  512
+#define FAKE_SCHEMA_CNT  4
+#define FAKE_INTERVAL    7 /* of a bar */
 
 /* What a demand for a block does. */
 enum fake_act {
@@ -65,7 +68,9 @@ struct fake_segment {
 
 struct fake_series {
 	const char *name;
-	const char *schema; /* "pair" or "other": two layouts */
+	const char *
+		schema; /* "pair" or "other": two layouts; "bar": pairs that are FAKE_INTERVAL long; "json": messages
+	                       whose bytes are the value */
 	uint32_t flags, segment_cnt;
 	struct fake_segment segments[FAKE_SEGMENT_CAP];
 };
@@ -215,20 +220,35 @@ static inline void fake_init(struct fake *f)
 	fake_init_cells(f, 1 << 20, STOUP_CELL_CAP);
 }
 
-/* Names of the two layouts: "other" has its value signed. */
+static inline uint32_t fake_schema_idx(const char *name)
+{
+	static const char *const names[FAKE_SCHEMA_CNT] = {"pair", "other", "bar", "json"};
+	uint32_t i = 0;
+
+	while (strcmp(names[i], name) != 0)
+		FAKE_MUST(++i < FAKE_SCHEMA_CNT);
+	return i;
+}
+
+/* The layouts: "other" has its value signed. */
 static inline void fake_schemas(struct stoup_catalog *c)
 {
 	struct stoup_catalog_schema *schemas = (void *)((char *)c + c->schema_off);
 	struct stoup_field *fields = (void *)((char *)c + c->field_off);
+	const struct stoup_schema *json = stoup_schema_by_name("json");
 
-	for (uint32_t i = 0; i < 2; i++) {
+	for (uint32_t i = 0; i < 3; i++) {
 		struct stoup_schema schema = {.stride = 16, .align = 8, .field_cnt = 2};
 
 		fields[2 * i] = fake_fields[0];
 		fields[2 * i + 1] = fake_fields[1];
 		if (i == 1)
 			fields[3].type = STOUP_TYPE_I64;
-		strcpy(schema.name, i == 0 ? "pair" : "other");
+		if (i == 2) {
+			schema.flags = schemas[i].flags = STOUP_SCHEMA_BAR;
+			schema.interval_ns = schemas[i].interval_ns = FAKE_INTERVAL;
+		}
+		strcpy(schema.name, i == 0 ? "pair" : i == 1 ? "other" : "bar");
 		schema.fields = &fields[2 * i];
 		strcpy(schemas[i].name, schema.name);
 		schemas[i].stride = 16;
@@ -237,9 +257,28 @@ static inline void fake_schemas(struct stoup_catalog *c)
 		schemas[i].field_first = 2 * i;
 		schemas[i].field_cnt = 2;
 	}
+	strcpy(schemas[3].name, json->name);
+	schemas[3].align = json->align;
+	schemas[3].key_off = json->key_off;
+	schemas[3].flags = json->flags;
+	schemas[3].hash = json->hash;
+	schemas[3].field_first = 6;
 }
 
-static inline uint32_t fake_segment_add(struct fake_volume *v, uint32_t series_idx,
+/* Messages; the segment's place is that of their table. */
+static inline void fake_messages(
+	struct fake_block *block, const struct fake_segment *s, uint64_t value, uint32_t *ret_off)
+{
+	uint8_t *run = block->bytes + block->len;
+	uint32_t len = 0;
+
+	for (uint32_t i = 0; i < s->cnt; i++, value++)
+		len += stoup_message_write(run + len, s->keys[i], &value, sizeof(value));
+	*ret_off = block->len + len + (s->cnt & 1 ? 4 : 0);
+	block->len += stoup_message_run_end(run, len, s->cnt);
+}
+
+static inline uint32_t fake_segment_add(struct fake_volume *v, uint32_t series_idx, int messages,
 	const struct fake_segment *s, struct stoup_catalog_segment *dst, uint64_t ordinal,
 	uint64_t value)
 {
@@ -250,14 +289,19 @@ static inline uint32_t fake_segment_add(struct fake_volume *v, uint32_t series_i
 		.record_cnt = s->cnt,
 		.series_idx = series_idx,
 		.ordinal = ordinal};
+	if (messages)
+		fake_messages(block, s, value, &dst->raw_off);
 	for (uint32_t i = 0; i < s->cnt; i++) {
 		struct pair pair = {.key = s->keys[i], .value = value + i};
 
-		memcpy(block->bytes + block->len, &pair, sizeof(pair));
-		block->len += (uint32_t)sizeof(pair);
+		if (!messages) {
+			memcpy(block->bytes + block->len, &pair, sizeof(pair));
+			block->len += (uint32_t)sizeof(pair);
+		}
 		if (i == 0 || s->keys[i] > dst->last_key)
 			dst->last_key = s->keys[i];
 	}
+	FAKE_MUST(block->len <= sizeof(block->bytes));
 	dst->first_key = s->cnt ? s->keys[0] : 0;
 	return s->cnt;
 }
@@ -267,8 +311,8 @@ static inline struct fake_volume *fake_volume(struct fake *f, uint64_t ingest_se
 	uint32_t batch_idx, uint32_t block_cnt, const struct fake_series *series,
 	uint32_t series_cnt)
 {
-	struct stoup_catalog_counts counts = {.schema_cnt = 2,
-		.field_cnt = 4,
+	struct stoup_catalog_counts counts = {.schema_cnt = FAKE_SCHEMA_CNT,
+		.field_cnt = 6,
 		.series_cnt = series_cnt,
 		.block_cnt = block_cnt,
 		.string_len = 16};
@@ -306,14 +350,14 @@ static inline struct fake_volume *fake_volume(struct fake *f, uint64_t ingest_se
 		strcpy(strings + name_off, series[i].name);
 		*row = (struct stoup_catalog_series){.name_off = name_off,
 			.name_len = (uint32_t)strlen(series[i].name),
-			.schema_idx = strcmp(series[i].schema, "pair") == 0 ? 0 : 1,
+			.schema_idx = fake_schema_idx(series[i].schema),
 			.flags = series[i].flags,
 			.segment_first = at,
 			.segment_cnt = series[i].segment_cnt};
 		name_off += row->name_len + 1;
 		for (uint32_t j = 0; j < series[i].segment_cnt; j++, at++) {
-			uint32_t cnt = fake_segment_add(v, i, &series[i].segments[j], &segments[at],
-				row->record_cnt, value);
+			uint32_t cnt = fake_segment_add(v, i, row->schema_idx == 3,
+				&series[i].segments[j], &segments[at], row->record_cnt, value);
 
 			if (row->record_cnt == 0 && cnt > 0)
 				row->first_key = segments[at].first_key;
