@@ -22,6 +22,8 @@
 #define QUERY_SERIES_CAP 512
 #define QUERY_WHAT_CAP   1024
 
+__extension__ typedef __int128 query_wide;
+
 /* A series, copied out. */
 struct query_series {
 	struct stoup_series series;
@@ -110,14 +112,13 @@ struct query_found query_bounds(
 	struct query_run *run, const struct query_series *s, const struct stoup_range *range);
 struct query_found query_limit(const struct stoup_range *range, struct query_found found);
 
+/* The time from which on a record was known, with bars counted from their close where `available`. */
+query_wide query_known_at(const struct query_series *s, uint64_t i, int available);
+
 /* ---- forms ----------------------------------------------------------------------------------- */
 
 void query_scan(struct query_run *run);
 void query_count(struct query_run *run);
-
-/* ---- empty.c --------------------------------------------------------------------------------- */
-
-/* Write a store with empty series into a directory: 0 or 1. */
-int query_empty_store(const char *dir);
+void query_asof(struct query_run *run);
 
 #endif

@@ -11,8 +11,6 @@
 
 #define HOLD_CAP 8
 
-__extension__ typedef __int128 wide;
-
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 static uint32_t flags_pick(struct query_run *run, const struct query_series *s)
@@ -79,14 +77,14 @@ void query_range_pick(struct query_run *run, const struct query_series *s, struc
 		s->keep ? " (kept order)" : "", ret->from_ns, ret->to_ns, ret->limit, ret->flags);
 }
 
-static wide known_at(const struct query_series *s, uint64_t i, uint32_t flags)
+query_wide query_known_at(const struct query_series *s, uint64_t i, int available)
 {
-	return (wide)s->order[i] + (flags & STOUP_AVAILABLE ? s->later_ns : 0);
+	return (query_wide)s->order[i] + (available ? s->later_ns : 0);
 }
 
 static int is_in(const struct query_series *s, uint64_t i, const struct stoup_range *range)
 {
-	wide key = known_at(s, i, range->flags);
+	query_wide key = query_known_at(s, i, (range->flags & STOUP_AVAILABLE) != 0);
 
 	if (range->flags & STOUP_ORDINALS)
 		return i >= (uint64_t)range->from_ns && (range->to_ns == 0 || i < (uint64_t)range->to_ns);
@@ -269,17 +267,17 @@ static void seek(struct query_run *run, struct scan *scan)
 	                                 ? query_limit(&scan->range, scan->all)
 	                                 : scan->all;
 	int64_t key = query_key_pick(run, s);
-	int rc;
+	int available = (scan->range.flags & STOUP_AVAILABLE) != 0, rc;
 
 	query_say(run, "; seek %" PRId64, key);
 	rc = stoup_seek(scan->cur, key);
 	if (rc < 0)
 		query_fail(run, "stoup_seek: %d %s", rc, stoup_cursor_error(scan->cur)->text);
 	if (scan->range.flags & STOUP_BACKWARD)
-		while (found.high > found.low && known_at(s, found.high - 1, scan->range.flags) > key)
+		while (found.high > found.low && query_known_at(s, found.high - 1, available) > key)
 			found.high--;
 	else
-		while (found.low < found.high && known_at(s, found.low, scan->range.flags) < key)
+		while (found.low < found.high && query_known_at(s, found.low, available) < key)
 			found.low++;
 	scan->found = scan->range.flags & STOUP_LAST ? found : query_limit(&scan->range, found);
 }

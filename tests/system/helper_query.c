@@ -13,7 +13,6 @@
  *   --expect DIR      what the generator wrote, a file for each series
  *   --ahead N         options.ahead_cnt (-1: none)
  *   --verbose         say each query before it is made
- *   --empty DIR       make a store with a series that has no records, and do nothing else
  *
  * Exit status 1, with the query and how to make it again, where something else was found.
  */
@@ -32,12 +31,13 @@ static const struct form {
 } forms[] = {
 	{"scan", query_scan, 1},
 	{"count", query_count, 1},
+	{"asof", query_asof, 1},
 };
 
 #define FORM_CNT (sizeof(forms) / sizeof(forms[0]))
 
 struct options {
-	const char *forms, *only, *expect, *empty;
+	const char *forms, *only, *expect;
 	uint64_t count;
 	long seconds, ahead;
 	int verbose;
@@ -123,8 +123,7 @@ static int options_read(int argc, char **argv, struct options *o, struct query_r
 	static const struct option table[] = {{"seed", 1, NULL, 's'}, {"count", 1, NULL, 'c'},
 		{"form", 1, NULL, 'f'}, {"only", 1, NULL, 'o'}, {"seconds", 1, NULL, 't'},
 		{"direct", 0, NULL, 'd'}, {"small", 0, NULL, 'S'}, {"expect", 1, NULL, 'e'},
-		{"ahead", 1, NULL, 'a'}, {"verbose", 0, NULL, 'v'}, {"empty", 1, NULL, 'E'},
-		{"store", 1, NULL, 'R'},
+		{"ahead", 1, NULL, 'a'}, {"verbose", 0, NULL, 'v'}, {"store", 1, NULL, 'R'},
 		{0}};
 	int c;
 
@@ -140,12 +139,11 @@ static int options_read(int argc, char **argv, struct options *o, struct query_r
 		case 'e': o->expect = optarg; break;
 		case 'a': o->ahead = strtol(optarg, NULL, 10); break;
 		case 'v': o->verbose = 1; break;
-		case 'E': o->empty = optarg; break;
 		case 'R': run->store = optarg; break;
 		default: return -1;
 		}
 	}
-	return o->empty || argc - optind == 1 ? 0 : -1;
+	return argc - optind == 1 ? 0 : -1;
 }
 
 int main(int argc, char **argv)
@@ -160,8 +158,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: helper_query [--seed N] [--count N] [option...] POOL\n");
 		return 2;
 	}
-	if (o.empty)
-		return query_empty_store(o.empty);
 	run.pool = argv[optind];
 	stoup_options_init(&opt);
 	opt.ahead_cnt = (uint32_t)o.ahead;

@@ -157,11 +157,14 @@ def put_messages(store, chance, name, keys, longest, cuts=(), keep=False):
 
 # ---- stores ---------------------------------------------------------------------------------------
 
-def cuts_of(chance, keys, most=4):
-    """Where volumes end. Two volumes of one key each would be taken for the same file, given twice."""
-    cuts = sorted(chance.sample(range(1, len(keys)), chance.randint(0, min(most, len(keys) - 1))))
+def apart(keys, cuts):
+    """The same without some: two volumes of one key each would be taken for the same file, given twice."""
     bounds = [(keys[a], keys[b - 1]) for a, b in zip((0, *cuts), (*cuts, len(keys)))]
-    return tuple(cuts) if len(set(bounds)) == len(bounds) else cuts_of(chance, keys, most)
+    return tuple(cuts) if len(set(bounds)) == len(bounds) else apart(keys, cuts[1:])
+
+
+def cuts_of(chance, keys, most=4):
+    return apart(keys, sorted(chance.sample(range(1, len(keys)), chance.randint(0, min(most, len(keys) - 1)))))
 
 
 def cuts_kept(chance, keys):
@@ -171,7 +174,7 @@ def cuts_kept(chance, keys):
         low = min(low, keys[i])
         if low >= max(keys[:i]):
             places.append(i)
-    return tuple(sorted(chance.sample(places, min(2, len(places)))))
+    return apart(keys, sorted(chance.sample(places, min(2, len(places)))))
 
 
 def make(path, chance, codec):
@@ -181,9 +184,10 @@ def make(path, chance, codec):
         put_records(store, chance, f"Q/{kind}/q16", "q16", keys, cuts_of(chance, keys))
         keys = keys_of(chance, kind, chance.randint(20, 40))
         put_records(store, chance, f"Q/{kind}/q64", "q64", keys, cuts_of(chance, keys))
-    put_records(store, chance, "Q/runs/q1", "q1", keys_of(chance, "runs", 900), (300, 301, 600))
+    keys = keys_of(chance, "runs", 900)
+    put_records(store, chance, "Q/runs/q1", "q1", keys, apart(keys, (300, 301, 600)))
     keys = keys_of(chance, "runs", 9000)
-    put_records(store, chance, "Q/runs/tick", "tick", keys, (1, 2, 5000))
+    put_records(store, chance, "Q/runs/tick", "tick", keys, apart(keys, (1, 2, 5000)))
     put_records(store, chance, "Q/equal/tick", "tick", keys_of(chance, "equal", 6000), (1500, 4000))
     for schema, count in (("q16", 90), ("tick", 6000), ("q64", 20)):
         keys = keys_of(chance, "back", count)
