@@ -32,6 +32,7 @@ static const struct form {
 	{"scan", query_scan, 1},
 	{"count", query_count, 1},
 	{"asof", query_asof, 1},
+	{"merge", query_merge, 4},
 };
 
 #define FORM_CNT (sizeof(forms) / sizeof(forms[0]))
