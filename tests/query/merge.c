@@ -5,7 +5,6 @@
  * STOUP_AT_OPEN; of a kept order the greatest key so far), equal ones in the order of the series as given, then in that
  * of the series itself. Backward it is read from its end.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -77,6 +76,14 @@ static void range_pick(struct query_run *run, struct merge *m)
 		m->range.to_ns, m->range.limit, m->range.flags);
 }
 
+/* Where a record stands. Times end at INT64_MAX: closes beyond it stand there. */
+static query_wide stands(const struct query_series *s, uint64_t i, int at_open)
+{
+	query_wide at = query_known_at(s, i, !at_open);
+
+	return at < INT64_MAX ? at : INT64_MAX;
+}
+
 static void all_make(struct query_run *run, struct merge *m)
 {
 	struct stoup_range range = m->range;
@@ -97,7 +104,7 @@ static void all_make(struct query_run *run, struct merge *m)
 	for (uint32_t i = 0; i < m->cnt; i++)
 		for (uint64_t o = found[i].low; o < found[i].high; o++)
 			m->all[m->all_cnt++] = (struct entry){
-				query_known_at(m->sources[i], o, !at_open), o, i};
+				stands(m->sources[i], o, at_open), o, i};
 	qsort(m->all, m->all_cnt, sizeof(*m->all), by_order);
 	limited = query_limit(&m->range, (struct query_found){0, m->all_cnt});
 	m->low = limited.low;

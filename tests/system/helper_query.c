@@ -115,6 +115,8 @@ static void all(struct query_run *run, const struct options *o)
 					(from + o->count) / forms[f].part, o->verbose);
 		from += o->count;
 	} while (time(NULL) < until);
+	if (run->query_cnt == 0)
+		query_fail(run, "no query was made: --form %s", o->forms ? o->forms : "");
 	printf("seed %" PRIu64 ": %" PRIu64 " queries, %" PRIu64 " records compared, no difference\n",
 		run->seed, run->query_cnt, run->record_cnt);
 }
