@@ -33,6 +33,7 @@ static const struct form {
 	{"count", query_count, 1},
 	{"asof", query_asof, 1},
 	{"merge", query_merge, 4},
+	{"filter", query_filter, 1},
 };
 
 #define FORM_CNT (sizeof(forms) / sizeof(forms[0]))
