@@ -182,7 +182,7 @@ static int evaluate(const struct tree *tree, uint32_t at, const uint8_t *record)
 	}
 	a = field_value(n->field, record, &value);
 	if (n->op == OP_NULL)
-		return !a != n->negated;
+		return (a == 0) != n->negated;
 	return a ? compares(n, &value) : UNKNOWN;
 }
 

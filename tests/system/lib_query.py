@@ -10,7 +10,7 @@ import lib_stoup as t
 
 T0 = 1_700_000_000_000_000_000
 TOP = 2**63 - 1
-SCHEMAS = {"tick": None, "q16": 16_384 - 40, "q64": 65_528 - 40, "q1": 1024 - 40}
+SCHEMAS = {"tick": None, "q16": 16_384 - 40, "q64": 65_528 - 40, "q1": 1024 - 56}
 
 
 class Store:
@@ -31,10 +31,11 @@ class Store:
 
 def schema_file(directory, name, pad):
     path = os.path.join(directory, f"{name}.schema")
+    floats = "ratio f64 null=nan\nsmall f32\n" if name == "q1" else ""
     if not os.path.exists(path):
         with open(path, "w", encoding="ascii") as out:
             out.write(f"schema {name}\nkey ts\nts i64 time\nprice i64 scale=-2 null=max\nseq u64\nsize u32\n"
-                      f"side char\npad bytes[{pad}] hidden\n")
+                      f"side char\n{floats}pad bytes[{pad}] hidden\n")
     return path
 
 
@@ -89,13 +90,17 @@ def put_records(store, chance, name, schema, keys, cuts=(), keep=False):
     rows = Rows(chance, keys).rows
     pad = SCHEMAS[schema]
     columns = "ts,price,seq,size,side" if pad else "ts,price,size,flags"
+    floats = schema == "q1"
+    if floats:
+        columns += ",ratio,small"
     for first, last in zip((0, *cuts), (*cuts, len(rows))):
         path = os.path.join(store.expect, ".csv")
         with open(path, "w", encoding="ascii") as out:
             out.write(columns + "\n")
             for key, price, seq, size, side in rows[first:last]:
                 text = f"{price // 100}.{price % 100:02}"
-                out.write(f"{key},{text},{seq},{size},{side}\n" if pad else f"{key},{text},{size},{seq}\n")
+                more = f",{chance.choice(('', seq % 7 / 4, -0.5))},{seq % 5 / 8}" if floats else ""
+                out.write(f"{key},{text},{seq},{size},{side}{more}\n" if pad else f"{key},{text},{size},{seq}\n")
         options = ["--time", "ts", "--time-format", "ns", "--header", "yes"]
         if pad:
             options += ["--schema", schema_file(store.expect, schema, pad), "--map", "pad=-"]
