@@ -122,5 +122,6 @@ void query_count(struct query_run *run);
 void query_asof(struct query_run *run);
 void query_merge(struct query_run *run);
 void query_filter(struct query_run *run);
+void query_bars(struct query_run *run);
 
 #endif

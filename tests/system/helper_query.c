@@ -34,6 +34,7 @@ static const struct form {
 	{"asof", query_asof, 1},
 	{"merge", query_merge, 4},
 	{"filter", query_filter, 1},
+	{"bars", query_bars, 1},
 };
 
 #define FORM_CNT (sizeof(forms) / sizeof(forms[0]))

@@ -5,6 +5,7 @@ Blocks are at least 64 KiB, so that records are made wide: 16 KiB make four to a
 """
 import json
 import os
+import struct
 
 import lib_stoup as t
 
@@ -211,6 +212,12 @@ def make(path, chance, codec):
     return store
 
 
+def mbo(chance, ident, key, price, size):
+    """An event of an order, some of them trades."""
+    return struct.pack("<BBHIQQqIBBccQiI", 14, 0xA0, 1, ident, key - 1000, 1, price, size, 128, 0,
+                       chance.choice((b"A", b"C", b"F", b"T", b"T")), chance.choice((b"A", b"B", b"N")), key, 1000, 0)
+
+
 def put_shared(store, chance):
     """Many small series in blocks that they share: segments of one record and of few."""
     symbols = {f"S{i:02}": 100 + i for i in range(70)}
@@ -224,7 +231,7 @@ def put_shared(store, chance):
             row = (ident, base, 100 * 10**9 + chance.randint(-3, 3) * 250_000_000, chance.randint(1, 50))
             records.append(row)
         path = os.path.join(store.expect, ".dbn")
-        t.dbn_file(path, symbols, (t.mbo(*row, sequence=i) for i, row in enumerate(records)))
+        t.dbn_file(path, symbols, (mbo(chance, *row) for row in records))
         t.run([t.STOUP, "ingest", "--store", store.path, "--block", "64K", "--codec", store.codec, "--quiet", path])
         os.unlink(path)
         for row in records:
