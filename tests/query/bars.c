@@ -35,7 +35,7 @@ struct made {
 	struct stoup_bar_record *bars;
 	uint32_t cnt, cap;
 	struct stoup_bar_record bar;
-	query_wide sum, notional, close_ns; /* of the bar at work */
+	query_wide sum, notional, close_ns, last_ns; /* of the bar at work */
 	int open;
 	int any; /* a bar was made */
 };
@@ -125,7 +125,8 @@ static void yield(struct made *m, int partial)
 	bar->vwap = vwap_of(m->notional, bar->volume);
 	if (m->spec->kind == STOUP_BARS_TIME)
 		bar->close_ns = (int64_t)m->close_ns;
-	bar->available_ns = bar->close_ns;
+	/* What is not complete was known with its last trade. */
+	bar->available_ns = partial ? (int64_t)m->last_ns : bar->close_ns;
 	if (m->cnt < m->cap)
 		m->bars[m->cnt++] = *bar;
 	m->open = 0;
@@ -198,6 +199,7 @@ static void take(struct made *m, const struct trade *t, uint64_t ordinal)
 	}
 	bar->count++;
 	bar->last_ordinal = ordinal;
+	m->last_ns = t->key;
 	m->notional += worth;
 	if (m->spec->kind != STOUP_BARS_TIME)
 		bar->close_ns = (int64_t)t->key;
