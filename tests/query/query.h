@@ -20,7 +20,7 @@
 #include "consumer/stoup.h"
 
 #define QUERY_SERIES_CAP 512
-#define QUERY_WHAT_CAP   1024
+#define QUERY_WHAT_CAP   8192
 
 __extension__ typedef __int128 query_wide;
 
@@ -85,6 +85,9 @@ int64_t query_key_pick(struct query_run *run, const struct query_series *s);
 /* Copy all series of the pool out, and compare those with a file in `expect` (may be NULL) with it. */
 void query_copy(struct query_run *run, const char *expect);
 
+/* Add a record behind the others: its key, its bytes; `begins`: a segment begins with it. */
+void query_add(struct query_series *s, int64_t key, const void *bytes, uint64_t len, int begins);
+
 /* Add a series' records from `from` on: the series grew. */
 void query_copy_more(struct query_run *run, struct query_series *s, uint64_t from);
 
@@ -123,5 +126,6 @@ void query_asof(struct query_run *run);
 void query_merge(struct query_run *run);
 void query_filter(struct query_run *run);
 void query_bars(struct query_run *run);
+void query_follow(struct query_run *run);
 
 #endif

@@ -36,7 +36,7 @@ static void room(struct query_series *s, uint64_t cnt, uint64_t len)
 	}
 }
 
-static void add(struct query_series *s, int64_t key, const void *bytes, uint64_t len, int begins)
+void query_add(struct query_series *s, int64_t key, const void *bytes, uint64_t len, int begins)
 {
 	room(s, 1, len);
 	memcpy(s->bytes + s->bytes_len, bytes, len);
@@ -57,10 +57,10 @@ static void add_span(struct query_series *s, const struct stoup_span *span, uint
 
 		if (s->stride == 0) {
 			m = stoup_message_at(span, i);
-			add(s, m.key, m.bytes, m.len, i == 0);
+			query_add(s, m.key, m.bytes, m.len, i == 0);
 		} else {
 			memcpy(&key, at + span->schema->key_off, sizeof(key));
-			add(s, key, at, s->stride, i == 0);
+			query_add(s, key, at, s->stride, i == 0);
 		}
 	}
 }

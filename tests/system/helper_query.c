@@ -35,6 +35,7 @@ static const struct form {
 	{"merge", query_merge, 4},
 	{"filter", query_filter, 1},
 	{"bars", query_bars, 1},
+	{"follow", query_follow, 50},
 };
 
 #define FORM_CNT (sizeof(forms) / sizeof(forms[0]))
