@@ -121,6 +121,7 @@ query_wide query_known_at(const struct query_series *s, uint64_t i, int availabl
 /* ---- forms ----------------------------------------------------------------------------------- */
 
 void query_scan(struct query_run *run);
+void query_weave(struct query_run *run);
 void query_count(struct query_run *run);
 void query_asof(struct query_run *run);
 void query_merge(struct query_run *run);

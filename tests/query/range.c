@@ -9,7 +9,8 @@
 #include <string.h>
 #include "query/query.h"
 
-#define HOLD_CAP 8
+#define HOLD_CAP  8
+#define WEAVE_CAP 12
 
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
@@ -308,33 +309,78 @@ static void refused(struct query_run *run, const struct query_series *s)
 		query_fail(run, "range %" PRIu64 " of the wrong ones was counted", i);
 }
 
+static void scan_open(struct query_run *run, struct scan *scan)
+{
+	struct stoup_error err = {0};
+
+	*scan = (struct scan){.s = query_series_pick(run)};
+	query_range_pick(run, scan->s, &scan->range);
+	scan->all = query_bounds(run, scan->s, &scan->range);
+	scan->found = query_limit(&scan->range, scan->all);
+	run->empty_cnt += scan->found.low == scan->found.high;
+	if (stoup_scan(run->st, &scan->s->series, &scan->range, &scan->cur, &err) < 0)
+		query_fail(run, "stoup_scan: %s", err.text);
+}
+
+static void at_end(struct query_run *run, const struct scan *scan)
+{
+	if (scan->found.low < scan->found.high)
+		query_fail(run, "%s: the end, but records [%" PRIu64 ", %" PRIu64 ") are to come",
+			scan->s->series.name, scan->found.low, scan->found.high);
+}
+
 void query_scan(struct query_run *run)
 {
-	struct scan scan = {.s = query_series_pick(run)};
 	uint64_t steps = query_one_in(run, 4) ? UINT64_MAX : query_below(run, 24);
-	struct stoup_error err = {0};
-	int rc = 1;
+	struct scan scan;
 
-	query_range_pick(run, scan.s, &scan.range);
+	scan_open(run, &scan);
 	if (query_one_in(run, 64))
 		refused(run, scan.s);
-	scan.all = query_bounds(run, scan.s, &scan.range);
-	scan.found = query_limit(&scan.range, scan.all);
-	run->empty_cnt += scan.found.low == scan.found.high;
-	if (stoup_scan(run->st, &scan.s->series, &scan.range, &scan.cur, &err) < 0)
-		query_fail(run, "stoup_scan: %s", err.text);
 	for (; steps > 0; steps--) {
 		if (query_one_in(run, 12))
 			seek(run, &scan);
-		rc = query_one_in(run, 6) ? next_few(run, &scan) : next_one(run, &scan);
-		if (rc == 0 && scan.found.low < scan.found.high)
-			query_fail(run, "the end, but records [%" PRIu64 ", %" PRIu64 ") are to come",
-				scan.found.low, scan.found.high);
-		if (rc == 0 && query_one_in(run, 2))
+		if (query_one_in(run, 6) ? next_few(run, &scan) : next_one(run, &scan))
+			continue;
+		at_end(run, &scan);
+		if (query_one_in(run, 2))
 			break;
 	}
 	held_drop(run, &scan, 1);
 	stoup_cursor_close(scan.cur);
+}
+
+/* Many scans at once, each at another place: a daemon that ends under them has all to go on with. */
+void query_weave(struct query_run *run)
+{
+	struct scan scans[WEAVE_CAP];
+	uint64_t cnt = 2 + query_below(run, WEAVE_CAP - 1), steps = query_below(run, 40 * cnt);
+	struct stoup_span span;
+	int rc;
+
+	for (uint64_t i = 0; i < cnt; i++) {
+		query_say(run, " | ");
+		scan_open(run, &scans[i]);
+	}
+	for (; steps > 0; steps--) {
+		struct scan *scan = &scans[query_below(run, cnt)];
+
+		if (query_one_in(run, 40))
+			seek(run, scan);
+		rc = stoup_next(scan->cur, &span);
+		/* The others hold the share of a small pool; it has given back what it held. */
+		if (rc == -EDQUOT && run->small)
+			continue;
+		if (rc < 0)
+			query_fail(run, "%s: stoup_next: %d %s", scan->s->series.name, rc,
+				stoup_cursor_error(scan->cur)->text);
+		if (rc == 0)
+			at_end(run, scan);
+		else
+			take(run, scan, &span);
+	}
+	for (uint64_t i = 0; i < cnt; i++)
+		stoup_cursor_close(scans[i].cur);
 }
 
 /* ---- counts ---------------------------------------------------------------------------------- */

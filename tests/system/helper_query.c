@@ -30,6 +30,7 @@ static const struct form {
 	uint32_t part; /* of the queries asked for: one in so many */
 } forms[] = {
 	{"scan", query_scan, 1},
+	{"weave", query_weave, 4},
 	{"count", query_count, 1},
 	{"asof", query_asof, 1},
 	{"merge", query_merge, 4},
