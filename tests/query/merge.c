@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "query/query.h"
@@ -191,4 +192,44 @@ void query_merge(struct query_run *run)
 	if (pass(run, &m, steps) && query_one_in(run, 4))
 		pass(run, &m, steps); /* the same again */
 	free(m.all);
+}
+
+/* The first SOURCE_CAP series that have records, each way, twice. */
+static int all_of_them(struct query_run *run, struct merge *m, uint32_t flags)
+{
+	struct stoup_error err = {0};
+	struct stoup_cursor *cur;
+	int rc;
+
+	*m = (struct merge){.range.flags = flags};
+	for (uint32_t i = 0; i < run->series_cnt && m->cnt < SOURCE_CAP; i++)
+		if (run->all[i].cnt > 0) {
+			m->sources[m->cnt] = &run->all[i];
+			m->given[m->cnt++] = run->all[i].series;
+		}
+	rc = stoup_merge(run->st, m->given, m->cnt, &m->range, &cur, &err);
+	if (rc < 0) {
+		printf("refused: %s\n", err.text);
+		return 3;
+	}
+	stoup_cursor_close(cur);
+	all_make(run, m);
+	pass(run, m, UINT64_MAX);
+	pass(run, m, UINT64_MAX);
+	free(m->all);
+	return 0;
+}
+
+int query_merge_all(struct query_run *run)
+{
+	static struct merge m;
+	int rc;
+
+	run->form = "merge all";
+	rc = all_of_them(run, &m, 0);
+	if (rc == 0)
+		rc = all_of_them(run, &m, STOUP_BACKWARD);
+	if (rc == 0)
+		printf("merged: %u series, %" PRIu64 " records, each way, twice\n", m.cnt, m.all_cnt);
+	return rc;
 }

@@ -129,4 +129,7 @@ void query_filter(struct query_run *run);
 void query_bars(struct query_run *run);
 void query_follow(struct query_run *run);
 
+/* Merge up to 64 series whole: 0; 3 where it is refused, with the text on standard output. */
+int query_merge_all(struct query_run *run);
+
 #endif

@@ -12,6 +12,8 @@
  *   --store DIR       what the pool serves: series may be added
  *   --expect DIR      what the generator wrote, a file for each series
  *   --ahead N         options.ahead_cnt (-1: none)
+ *   --merge-all       nothing but a merge of 64 whole series, each way, twice; exit status 3 and the text where it is
+ *                     refused
  *   --verbose         say each query before it is made
  *
  * Exit status 1, with the query and how to make it again, where something else was found.
@@ -45,7 +47,7 @@ struct options {
 	const char *forms, *only, *expect;
 	uint64_t count;
 	long seconds, ahead;
-	int verbose;
+	int verbose, merge_all;
 };
 
 static void one(struct query_run *run, const struct form *form, uint64_t no)
@@ -130,7 +132,7 @@ static int options_read(int argc, char **argv, struct options *o, struct query_r
 	static const struct option table[] = {{"seed", 1, NULL, 's'}, {"count", 1, NULL, 'c'},
 		{"form", 1, NULL, 'f'}, {"only", 1, NULL, 'o'}, {"seconds", 1, NULL, 't'},
 		{"direct", 0, NULL, 'd'}, {"small", 0, NULL, 'S'}, {"expect", 1, NULL, 'e'},
-		{"ahead", 1, NULL, 'a'}, {"verbose", 0, NULL, 'v'}, {"store", 1, NULL, 'R'},
+		{"ahead", 1, NULL, 'a'}, {"verbose", 0, NULL, 'v'}, {"merge-all", 0, NULL, 'M'}, {"store", 1, NULL, 'R'},
 		{0}};
 	int c;
 
@@ -146,6 +148,7 @@ static int options_read(int argc, char **argv, struct options *o, struct query_r
 		case 'e': o->expect = optarg; break;
 		case 'a': o->ahead = strtol(optarg, NULL, 10); break;
 		case 'v': o->verbose = 1; break;
+		case 'M': o->merge_all = 1; break;
 		case 'R': run->store = optarg; break;
 		default: return -1;
 		}
@@ -174,7 +177,9 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	query_copy(&run, o.expect);
-	if (o.only)
+	if (o.merge_all)
+		rc = query_merge_all(&run);
+	else if (o.only)
 		rc = only(&run, o.only, o.verbose);
 	else
 		all(&run, &o);
