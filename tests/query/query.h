@@ -45,7 +45,7 @@ struct query_run {
 	struct stoup *st;
 	const char *pool, *store, *bin;
 	struct query_series all[QUERY_SERIES_CAP];
-	uint32_t series_cnt;
+	uint32_t series_cnt, compared_cnt;
 	uint64_t seed;
 	int direct;      /* map what can be mapped */
 	int small;       /* the pool holds little */

@@ -5,6 +5,7 @@ Blocks are at least 64 KiB, so that records are made wide: 16 KiB make four to a
 """
 import json
 import os
+import shutil
 import struct
 
 import lib_stoup as t
@@ -21,6 +22,14 @@ class Store:
         self.small = "3M"
         os.makedirs(self.expect)
 
+    def kept(self):
+        """Its path, for who looks at a failure."""
+        return f"{self.path}, and {self.expect}"
+
+    def remove(self):
+        shutil.rmtree(self.path)
+        shutil.rmtree(self.expect)
+
     def file_of(self, name):
         return os.path.join(self.expect, name.replace("/", "+"))
 
@@ -28,6 +37,10 @@ class Store:
         codec = () if self.codec is None else ("--codec", self.codec)
         t.run([t.STOUP, "ingest", "--store", self.path, "--series", name, "--block", block, "--quiet",
                *codec, *options, path])
+
+
+def bytes_of(text):
+    return int(text[:-1]) << {"K": 10, "M": 20}[text[-1]]
 
 
 def schema_file(directory, name, pad):

@@ -4,84 +4,123 @@
 usage: query.py [SECONDS [SEED]]
 
 The stores are made of the seed. Each is served by a pool that holds all, by one that evicts at every step, mapped (where
-it is not compressed), and by daemons that are killed at random moments. A failure says how its query is made again.
+it is not compressed), and by daemons that are killed at random moments. A failure says how its query is made again; the
+stores are kept then.
 """
 import os
 import random
-import signal
+import re
 import subprocess
 import sys
-import threading
+import tempfile
 import time
 
-import lib_dbn
 import lib_query as q
 import lib_stoup as t
 
 SECONDS = int(sys.argv[1]) if len(sys.argv) > 1 else 0
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 20240101
 HELPER = os.path.join(t.BIN, "helper_query")
-COUNT = 200
+COUNT = 100  # of each form in each way, and over again until the time is over
+
+chance = random.Random(SEED)
 
 
-def query(daemon, store, what, *options, seconds=None, count=None):
-    """One run of queries; returns the process."""
-    argv = [HELPER, "--seed", str(SEED), "--store", store.path, "--expect", store.expect,
-            "--count", str(count or COUNT), *options]
-    if seconds:
-        argv += ["--seconds", str(seconds)]
-    print(f"== {what}: {' '.join(argv[1:])} {daemon.pool}", flush=True)
-    return subprocess.Popen([*argv, daemon.pool])
+class Query:
+    """A run of queries, begun when its reference is there."""
+
+    def __init__(self, daemon, store, what, *options):
+        self.what, self.store = what, store
+        argv = [HELPER, "--seed", str(SEED), "--store", store.path, "--expect", store.expect, "--count", str(COUNT),
+                *options, daemon.pool]
+        print(f"== {what}: {' '.join(argv[1:])}", flush=True)
+        self.process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        self.lines = []
+        while not self.lines or not self.lines[-1].startswith("reference"):
+            line = self.process.stdout.readline()
+            if not line:
+                self.finish()
+            self.lines.append(line)
+
+    def at_work(self):
+        return self.process.poll() is None
+
+    def finish(self, expect=0):
+        self.lines += self.process.communicate(timeout=SECONDS + 280)[0].splitlines(True)
+        if self.process.returncode != expect:
+            print("".join(self.lines), end="", flush=True)
+            t.fail(f"{self.what}: exit status {self.process.returncode} (seed {SEED}, store {self.store.kept()})")
+        print("   " + self.lines[-1], end="", flush=True)
+        return self.lines[-1]
 
 
-def finish(process, what):
-    try:
-        status = process.wait(SECONDS + 280)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGABRT)
-        t.fail(f"{what}: still at work (seed {SEED})")
-    t.equal(status, 0, f"{what} (seed {SEED}, stores in {', '.join(s.path for s in stores)})")
-
-
-def run(store, what, size, *options, daemon_options=(), seconds=None, count=None):
-    daemon = t.Daemon(store.path, size, options=daemon_options)
-    finish(query(daemon, store, what, *options, seconds=seconds, count=count), what)
+def run(store, what, size, *options):
+    daemon = t.Daemon(store.path, size)
+    Query(daemon, store, what, *options).finish()
     t.equal(daemon.stop(), 0, f"{what}: the daemon's exit status")
 
 
-def killed(store, what, size, *options, seconds):
+def killed(store, what, size, *options):
     """The daemon is killed under the queries, and another one takes its place."""
-    chance = random.Random(SEED)
     daemon = t.Daemon(store.path, size)
-    process = query(daemon, store, what, *options, seconds=seconds, count=COUNT)
-    killed_cnt = 0
-    while process.poll() is None:
-        time.sleep(chance.uniform(0.02, 0.5))
+    query = Query(daemon, store, what, *options)
+    deaths = 0
+    while query.at_work():
+        time.sleep(chance.uniform(0.01, 0.3))
         daemon.kill()
         time.sleep(chance.choice((0, 0, 0.05)))
         daemon = t.Daemon(store.path, size, pool=daemon.pool)
-        killed_cnt += 1
-    finish(process, what)
-    print(f"   {killed_cnt} daemons were killed", flush=True)
+        deaths += 1
+    query.finish()
+    t.true(deaths > 0, f"{what}: no daemon was killed")
+    print(f"   {deaths} daemons were killed", flush=True)
     daemon.stop()
 
 
-chance = random.Random(SEED)
-print(f"seed {SEED}", flush=True)
-stores = []
-for codec in ("lz4", "none"):
-    stores.append(q.make(os.path.join(t.temp_dir(), codec), chance, codec))
-if t.DATA:
-    stores.append(q.real(os.path.join(t.temp_dir(), "real"), t.DATA))
+def merge_needs(store):
+    """A merge of 64 series in a pool that has just what it needs, and in one that has less."""
+    what, share, size = "64 series in a pool of what they need", (), store.small
+    for _ in range(3):
+        daemon = t.Daemon(store.path, size, options=share)
+        query = Query(daemon, store, what, "--merge-all")
+        query.process.wait(280)
+        line = query.finish(expect=query.process.returncode if query.process.returncode in (0, 3) else 0)
+        daemon.stop()
+        if line.startswith("merged: 64 "):
+            break
+        number = re.search(r"stoupd(?: --size (\d+))? --lease-bytes (\d+)", line)
+        t.true(number, f"{what}: the text says no option: {line}")
+        size = number[1] or str(max(q.bytes_of(store.small), int(number[2])))
+        share = ("--lease-bytes", number[2])
+    else:
+        t.fail(f"{what}: refused with what it asked for")
+    t.true(share, f"{what}: the small pool was not too small")
+    less = t.Daemon(store.path, size, options=("--lease-bytes", str(int(share[1]) - 4096)))
+    query = Query(less, store, f"{what}, less a page", "--merge-all")
+    query.process.wait(280)
+    query.finish(expect=3)
+    less.stop()
 
-share = SECONDS / (4 * len(stores)) if SECONDS else None
-seconds = max(1, int(share)) if share else None
-for store in stores:
+
+print(f"seed {SEED}", flush=True)
+directory = tempfile.mkdtemp(prefix="stoup-query-")
+stores = [q.make(os.path.join(directory, codec), chance, codec) for codec in ("lz4", "none")]
+if t.DATA:
+    stores.append(q.real(os.path.join(directory, "real"), t.DATA))
+ways = [(store, way) for store in stores for way in ("all", "small", "mapped", "killed")]
+for store, way in ways:
     name = os.path.basename(store.path)
-    few = COUNT // 4 if name == "real" and not SECONDS else COUNT
-    run(store, f"{name}, a pool that holds all", "64M", seconds=seconds, count=few)
-    small = store.small
-    run(store, f"{name}, a pool that evicts", small, "--small", "--ahead", "-1", seconds=seconds, count=few)
-    run(store, f"{name}, mapped", "64M", "--direct", seconds=seconds, count=few)
-    killed(store, f"{name}, daemons killed", small, "--small", *(["--direct"] if name == "none" else []),
-           seconds=seconds or 2)
+    some = ["--seconds", str(max(1, SECONDS // len(ways)) if SECONDS else 1 if way == "killed" else 0)]
+    mapped = ["--direct"] if name == "none" else []
+    if way == "all":
+        run(store, f"{name}, a pool that holds all", "64M", *some)
+    elif way == "small":
+        run(store, f"{name}, a pool that evicts", store.small, "--small", "--ahead", "-1", *some)
+    elif way == "mapped" and mapped:
+        run(store, f"{name}, mapped", "64M", "--direct", *some)
+    elif way == "killed":
+        killed(store, f"{name}, daemons killed", store.small, "--small", *some, *mapped)
+merge_needs(stores[0])
+for store in stores:
+    store.remove()
+os.rmdir(directory)
