@@ -68,7 +68,8 @@ static int64_t time_next(struct query_run *run, struct asof *asof)
 			}
 	if (query_one_in(run, 8))
 		key = asof->at;
-	if ((asof->walk == WALK_UP && key < asof->at) || (asof->walk == WALK_DOWN && key > asof->at))
+	if ((asof->walk == WALK_UP && key < asof->at) ||
+		(asof->walk == WALK_DOWN && key > asof->at))
 		key = asof->at;
 	asof->at = key;
 	return key;
@@ -105,9 +106,11 @@ static void answer_check(struct query_run *run, struct asof *asof, const struct 
 	if (!found)
 		return;
 	if (span->record_cnt != 1 || span->ordinal != want)
-		query_fail(run, "%s %s %" PRId64 ": %" PRIu64 " records from %" PRIu64
-			", expected record %" PRIu64, look->s->series.name, before ? "before" : "at",
-			time_ns, span->record_cnt, span->ordinal, want);
+		query_fail(run,
+			"%s %s %" PRId64 ": %" PRIu64 " records from %" PRIu64
+			", expected record %" PRIu64,
+			look->s->series.name, before ? "before" : "at", time_ns, span->record_cnt,
+			span->ordinal, want);
 	query_span_check(run, look->s, span);
 	if (asof->held_cnt < HOLD_CAP && query_one_in(run, 16)) {
 		struct held *held = &asof->held[asof->held_cnt];
@@ -177,7 +180,8 @@ static void together(struct query_run *run, struct asof *asof, int64_t time_ns)
 	if (cnt < 0)
 		query_fail(run, "stoup_asof_all: %" PRId64, cnt);
 	for (uint32_t i = 0; i < asof->look_cnt; i++) {
-		answer_check(run, asof, &asof->looks[i], time_ns, 0, spans[i].record_cnt > 0, &spans[i]);
+		answer_check(
+			run, asof, &asof->looks[i], time_ns, 0, spans[i].record_cnt > 0, &spans[i]);
 		found += spans[i].record_cnt > 0;
 	}
 	if (cnt != found)
@@ -201,14 +205,17 @@ static void scan_on(struct query_run *run, struct asof *asof)
 	if (rc < 0)
 		query_fail(run, "stoup_next: %d %s", rc, stoup_cursor_error(look->cur)->text);
 	if (rc == 0 && look->scan.low < look->scan.high)
-		query_fail(run, "%s: the end of the scan, but [%" PRIu64 ", %" PRIu64 ") is to come",
+		query_fail(run,
+			"%s: the end of the scan, but [%" PRIu64 ", %" PRIu64 ") is to come",
 			look->s->series.name, look->scan.low, look->scan.high);
 	if (rc == 0)
 		return;
 	at = backward ? look->scan.high - span.record_cnt : look->scan.low;
 	if (span.record_cnt > look->scan.high - look->scan.low || span.ordinal != at)
-		query_fail(run, "%s: the scan yields [%" PRIu64 ", +%" PRIu64 ") of [%" PRIu64 ", %" PRIu64
-			")", look->s->series.name, span.ordinal, span.record_cnt, look->scan.low,
+		query_fail(run,
+			"%s: the scan yields [%" PRIu64 ", +%" PRIu64 ") of [%" PRIu64 ", %" PRIu64
+			")",
+			look->s->series.name, span.ordinal, span.record_cnt, look->scan.low,
 			look->scan.high);
 	query_span_check(run, look->s, &span);
 	if (backward)
@@ -220,7 +227,8 @@ static void scan_on(struct query_run *run, struct asof *asof)
 void query_asof(struct query_run *run)
 {
 	struct asof asof = {.walk = (enum walk)query_below(run, WALK_CNT)};
-	uint64_t cursors = query_one_in(run, 3) ? 1 + query_below(run, run->small ? 3 : CURSOR_CAP) : 1;
+	uint64_t cursors =
+		query_one_in(run, 3) ? 1 + query_below(run, run->small ? 3 : CURSOR_CAP) : 1;
 	uint64_t steps = 1 + query_below(run, query_one_in(run, 8) ? 200 : 12);
 	int scans = query_one_in(run, 4);
 

@@ -141,11 +141,15 @@ static void fill(struct made *m, query_wide until)
 	if (!(m->spec->flags & STOUP_BARS_FILL) || !m->any || m->open)
 		return;
 	while (m->close_ns + m->spec->step <= until && m->cnt < m->cap) {
-		m->bar = (struct stoup_bar_record){.open = last.close, .high = last.close,
-			.low = last.close, .close = last.close, .filled = 1,
+		m->bar = (struct stoup_bar_record){.open = last.close,
+			.high = last.close,
+			.low = last.close,
+			.close = last.close,
+			.filled = 1,
 			.buy_volume = m->src->tells ? 0 : UINT64_MAX,
 			.sell_volume = m->src->tells ? 0 : UINT64_MAX,
-			.first_ordinal = last.last_ordinal, .last_ordinal = last.last_ordinal};
+			.first_ordinal = last.last_ordinal,
+			.last_ordinal = last.last_ordinal};
 		m->bar.open_ns = (int64_t)m->close_ns;
 		m->close_ns += m->spec->step;
 		m->notional = 0;
@@ -169,7 +173,9 @@ static void begin(struct made *m, const struct trade *t, uint64_t ordinal)
 {
 	query_wide at = t->key;
 
-	m->bar = (struct stoup_bar_record){.open = t->price, .high = t->price, .low = t->price,
+	m->bar = (struct stoup_bar_record){.open = t->price,
+		.high = t->price,
+		.low = t->price,
 		.first_ordinal = ordinal,
 		.buy_volume = m->src->tells ? 0 : UINT64_MAX,
 		.sell_volume = m->src->tells ? 0 : UINT64_MAX};
@@ -239,10 +245,11 @@ static query_wide power(int exp10)
 	return ret;
 }
 
-static void spec_time(struct query_run *run, const struct query_series *s, struct stoup_bars_spec *spec)
+static void spec_time(
+	struct query_run *run, const struct query_series *s, struct stoup_bars_spec *spec)
 {
-	static const uint64_t steps[] = {1, 2, 7, 1000, 60000, 1000000, 1000000000, UINT64_C(60000000000),
-		UINT64_C(86400000000000), UINT64_C(604800000000000)};
+	static const uint64_t steps[] = {1, 2, 7, 1000, 60000, 1000000, 1000000000,
+		UINT64_C(60000000000), UINT64_C(86400000000000), UINT64_C(604800000000000)};
 	int64_t last = s->order[s->cnt - 1];
 
 	spec->kind = STOUP_BARS_TIME;
@@ -278,11 +285,14 @@ static void spec_pick(struct query_run *run, const struct source *src, struct st
 		if (spec->kind == STOUP_BARS_NOTIONAL)
 			*step *= power(-src->size->exp10 - src->price->exp10);
 	}
-	query_say(run, "; bars of kind %u step %" PRIu64 "e%d flags %u offset %" PRId64 " end %" PRId64,
-		spec->kind, spec->step, spec->step_exp10, spec->flags, spec->offset_ns, spec->end_ns);
+	query_say(run,
+		"; bars of kind %u step %" PRIu64 "e%d flags %u offset %" PRId64 " end %" PRId64,
+		spec->kind, spec->step, spec->step_exp10, spec->flags, spec->offset_ns,
+		spec->end_ns);
 }
 
-static void same(struct query_run *run, const struct made *m, uint32_t i, const struct stoup_bar_record *bar)
+static void same(
+	struct query_run *run, const struct made *m, uint32_t i, const struct stoup_bar_record *bar)
 {
 	const struct stoup_bar_record *want = &m->bars[i];
 
@@ -319,8 +329,8 @@ static void bars_compare(struct query_run *run, const struct made *m, struct sto
 
 	for (; i < m->cap && (rc = stoup_bars_next(bars, &bar)) > 0; i++) {
 		if (i >= m->cnt)
-			query_fail(run, "bar %u from %" PRId64 " to %" PRId64 ", expected only %u", i,
-				bar.open_ns, bar.close_ns, m->cnt);
+			query_fail(run, "bar %u from %" PRId64 " to %" PRId64 ", expected only %u",
+				i, bar.open_ns, bar.close_ns, m->cnt);
 		same(run, m, i, &bar);
 	}
 	if (rc < 0)
@@ -357,7 +367,8 @@ void query_bars(struct query_run *run)
 	query_range_pick(run, s, &range);
 	range.flags &= ~(STOUP_BACKWARD | STOUP_FOLLOW);
 	if (query_one_in(run, 2))
-		range = (struct stoup_range){.flags = range.flags & (STOUP_DIRECT | STOUP_DIRECT_OR_POOL)};
+		range = (struct stoup_range){
+			.flags = range.flags & (STOUP_DIRECT | STOUP_DIRECT_OR_POOL)};
 	spec_pick(run, &src, &spec, &m.step);
 	make(&m, query_limit(&range, query_bounds(run, s, &range)));
 	if (stoup_scan(run->st, &s->series, &range, &cur, &err) < 0)

@@ -334,8 +334,11 @@ static void put_value(struct tree *tree, const struct stoup_field *f, const stru
 
 static void put_leaf(struct tree *tree, const struct node *n)
 {
-	static const char *const signs[] = {[OP_LESS] = " < ", [OP_LESS_EQUAL] = " <= ",
-		[OP_EQUAL] = " = ", [OP_UNEQUAL] = " != ", [OP_GREATER_EQUAL] = " >= ",
+	static const char *const signs[] = {[OP_LESS] = " < ",
+		[OP_LESS_EQUAL] = " <= ",
+		[OP_EQUAL] = " = ",
+		[OP_UNEQUAL] = " != ",
+		[OP_GREATER_EQUAL] = " >= ",
 		[OP_GREATER] = " > "};
 
 	put(tree, n->field->name);
@@ -393,17 +396,23 @@ static void span_check(struct query_run *run, const struct tree *tree,
 		if (cnt < 0 || (uint64_t)cnt > cap)
 			query_fail(run, "stoup_filter_span: %" PRId64, cnt);
 		for (int64_t i = 0; i <= cnt; i++) {
-			uint64_t end = i < cnt ? idx[i] : (uint64_t)cnt == cap ? next : span->record_cnt;
+			uint64_t end = i < cnt                ? idx[i]
+			               : (uint64_t)cnt == cap ? next
+			                                      : span->record_cnt;
 
 			if (i < cnt && (idx[i] < next || idx[i] >= span->record_cnt))
-				query_fail(run, "places of a span: %u after %" PRIu64, idx[i], next);
+				query_fail(
+					run, "places of a span: %u after %" PRIu64, idx[i], next);
 			for (; next < end; next++)
-				if (evaluate(tree, 0, query_record(tree->s, span->ordinal + next, &len)) == 1)
-					query_fail(run, "record %" PRIu64 " matches and is not chosen",
+				if (evaluate(tree, 0,
+					    query_record(tree->s, span->ordinal + next, &len)) == 1)
+					query_fail(run,
+						"record %" PRIu64 " matches and is not chosen",
 						span->ordinal + next);
 			if (i == cnt)
 				break;
-			if (evaluate(tree, 0, query_record(tree->s, span->ordinal + next, &len)) != 1)
+			if (evaluate(tree, 0, query_record(tree->s, span->ordinal + next, &len)) !=
+				1)
 				query_fail(run, "record %" PRIu64 " is chosen and does not match",
 					span->ordinal + next);
 			next++;
@@ -412,7 +421,8 @@ static void span_check(struct query_run *run, const struct tree *tree,
 	}
 }
 
-static void matches_check(struct query_run *run, const struct tree *tree, const struct stoup_filter *filter)
+static void matches_check(
+	struct query_run *run, const struct tree *tree, const struct stoup_filter *filter)
 {
 	for (int i = 0; i < 8; i++) {
 		uint64_t len, at = query_below(run, tree->s->cnt);
@@ -446,7 +456,8 @@ static void scan(struct query_run *run, const struct tree *tree, struct stoup_fi
 	query_say(run, " over ");
 	query_range_pick(run, tree->s, &range);
 	if (query_one_in(run, 2))
-		range = (struct stoup_range){.flags = range.flags & (STOUP_BACKWARD | STOUP_DIRECT_OR_POOL)};
+		range = (struct stoup_range){
+			.flags = range.flags & (STOUP_BACKWARD | STOUP_DIRECT_OR_POOL)};
 	range.limit = 0; /* of what is yielded, which is not what matches */
 	range.flags &= ~STOUP_LAST;
 	backward = (range.flags & STOUP_BACKWARD) != 0;
@@ -455,8 +466,10 @@ static void scan(struct query_run *run, const struct tree *tree, struct stoup_fi
 		query_fail(run, "stoup_scan_where: %s", err.text);
 	while ((rc = stoup_next(cur, &span)) > 0) {
 		if (span.ordinal < found.low || span.ordinal + span.record_cnt > found.high)
-			query_fail(run, "a span [%" PRIu64 ", +%" PRIu64 ") outside of [%" PRIu64
-				", %" PRIu64 ")", span.ordinal, span.record_cnt, found.low, found.high);
+			query_fail(run,
+				"a span [%" PRIu64 ", +%" PRIu64 ") outside of [%" PRIu64
+				", %" PRIu64 ")",
+				span.ordinal, span.record_cnt, found.low, found.high);
 		span_check(run, tree, filter, &span);
 		if (backward) {
 			left_out(run, tree, span.ordinal + span.record_cnt, found.high);

@@ -64,7 +64,8 @@ static int64_t key_next(struct query_run *run, int64_t key)
 	return key + steps[query_below(run, sizeof(steps) / sizeof(steps[0]))];
 }
 
-static void records_make(struct query_run *run, struct growing *g, struct stoup_tick *ticks, uint64_t cnt)
+static void records_make(
+	struct query_run *run, struct growing *g, struct stoup_tick *ticks, uint64_t cnt)
 {
 	for (uint64_t i = 0; i < cnt; i++) {
 		/* The last key stands alone: two volumes of one key are taken for one given twice. */
@@ -84,10 +85,10 @@ static void records_make(struct query_run *run, struct growing *g, struct stoup_
 
 static void grow(struct query_run *run, struct growing *g)
 {
-	const char *argv[] = {"stoup", "ingest", "--quiet", "--store", run->store, "--series", g->name,
-		"--schema", "tick", "--columns", "ts,price,size,flags", "--time-format", "ns", "--header",
-		"no", "--block", "64K", "--codec", g->direct ? "none" : "lz4", "--order",
-		g->keep ? "keep" : "refuse", g->csv, NULL};
+	const char *argv[] = {"stoup", "ingest", "--quiet", "--store", run->store, "--series",
+		g->name, "--schema", "tick", "--columns", "ts,price,size,flags", "--time-format",
+		"ns", "--header", "no", "--block", "64K", "--codec", g->direct ? "none" : "lz4",
+		"--order", g->keep ? "keep" : "refuse", g->csv, NULL};
 	uint64_t cnt = 1 + query_below(run, query_one_in(run, 3) ? 6000 : 40);
 	struct stoup_tick *ticks = calloc(cnt, sizeof(*ticks));
 	FILE *out = fopen(g->csv, "w");
@@ -156,7 +157,8 @@ static void follower_open(struct query_run *run, struct growing *g)
 	if (f->range.to_ns != 0 && f->range.to_ns < f->range.from_ns)
 		f->range.to_ns = 0;
 	f->begun_cnt = g->s.cnt;
-	query_say(run, " (follows from %" PRId64 " to %" PRId64 ")", f->range.from_ns, f->range.to_ns);
+	query_say(run, " (follows from %" PRId64 " to %" PRId64 ")", f->range.from_ns,
+		f->range.to_ns);
 	if (stoup_scan(run->st, &g->s.series, &f->range, &f->cur, &err) < 0)
 		query_fail(run, "stoup_scan: %s", err.text);
 }
@@ -179,9 +181,11 @@ static int step(struct query_run *run, struct growing *g, struct follower *f)
 		f->next = want.low;
 	f->settled = 1;
 	if (span.ordinal != f->next || span.ordinal + span.record_cnt > want.high)
-		query_fail(run, "follower %td: records [%" PRIu64 ", %" PRIu64 "), expected from [%" PRIu64
-			", %" PRIu64 ")", f - g->followers, span.ordinal,
-			span.ordinal + span.record_cnt, f->next, want.high);
+		query_fail(run,
+			"follower %td: records [%" PRIu64 ", %" PRIu64 "), expected from [%" PRIu64
+			", %" PRIu64 ")",
+			f - g->followers, span.ordinal, span.ordinal + span.record_cnt, f->next,
+			want.high);
 	query_span_check(run, &g->s, &span);
 	f->next += span.record_cnt;
 	return 1;
@@ -209,8 +213,9 @@ static void finish(struct query_run *run, struct growing *g)
 			if (ended(run, g, f))
 				break;
 			if (time(NULL) > until)
-				query_fail(run, "follower %u: stands before record %" PRIu64
-					" of %" PRIu64, i, f->next, wanted(run, g, f).high);
+				query_fail(run,
+					"follower %u: stands before record %" PRIu64 " of %" PRIu64,
+					i, f->next, wanted(run, g, f).high);
 			if (stoup_wait_news(run->st, 200000000, &err) < 0)
 				query_fail(run, "stoup_wait_news: %d %s", err.code, err.text);
 		}
@@ -227,7 +232,8 @@ static void find(struct query_run *run, struct growing *g)
 		g->s.series.record_cnt < g->s.cnt) {
 		if (time(NULL) > until)
 			query_fail(run, "%s did not appear: %s", g->name, err.text);
-		if (stoup_wait_news(run->st, 200000000, &err) < 0 || stoup_refresh(run->st, &err) < 0)
+		if (stoup_wait_news(run->st, 200000000, &err) < 0 ||
+			stoup_refresh(run->st, &err) < 0)
 			query_fail(run, "waiting for %s: %d %s", g->name, err.code, err.text);
 	}
 }

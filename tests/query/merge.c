@@ -104,8 +104,8 @@ static void all_make(struct query_run *run, struct merge *m)
 	m->all_cnt = 0;
 	for (uint32_t i = 0; i < m->cnt; i++)
 		for (uint64_t o = found[i].low; o < found[i].high; o++)
-			m->all[m->all_cnt++] = (struct entry){
-				stands(m->sources[i], o, at_open), o, i};
+			m->all[m->all_cnt++] =
+				(struct entry){stands(m->sources[i], o, at_open), o, i};
 	qsort(m->all, m->all_cnt, sizeof(*m->all), by_order);
 	limited = query_limit(&m->range, (struct query_found){0, m->all_cnt});
 	m->low = limited.low;
@@ -122,17 +122,21 @@ static void run_check(struct query_run *run, const struct merge *m, uint64_t *lo
 	if (source >= m->cnt)
 		query_fail(run, "a run of source %u of %u", source, m->cnt);
 	if (cnt == 0 || cnt > *high - *low)
-		query_fail(run, "a run of %" PRIu64 " records of source %u from %" PRIu64 ", %" PRIu64
-			" are to come", cnt, source, span->ordinal, *high - *low);
+		query_fail(run,
+			"a run of %" PRIu64 " records of source %u from %" PRIu64 ", %" PRIu64
+			" are to come",
+			cnt, source, span->ordinal, *high - *low);
 	at = backward ? *high - cnt : *low;
 	for (uint64_t i = 0; i < cnt; i++) {
 		const struct entry *want = &m->all[at + i];
 
 		if (want->source != source || want->ordinal != span->ordinal + i)
-			query_fail(run, "record %" PRIu64 " of a run of %" PRIu64 ": record %" PRIu64
+			query_fail(run,
+				"record %" PRIu64 " of a run of %" PRIu64 ": record %" PRIu64
 				" of source %u, expected record %" PRIu64 " of source %u (%" PRIu64
-				" of %" PRIu64 ")", i, cnt, span->ordinal + i, source, want->ordinal,
-				want->source, at + i, m->all_cnt);
+				" of %" PRIu64 ")",
+				i, cnt, span->ordinal + i, source, want->ordinal, want->source,
+				at + i, m->all_cnt);
 	}
 	query_span_check(run, m->sources[source], span);
 	if (backward)
@@ -148,7 +152,8 @@ static int refused(struct query_run *run, int rc, const struct stoup_error *err)
 		query_fail(run, "stoup_merge: %d %s", rc, err->text);
 	if (err->code != rc || strcspn(err->text, "0123456789") == strlen(err->text) ||
 		!strstr(err->text, "--"))
-		query_fail(run, "a merge is refused (%d) without number or option: '%s'", rc, err->text);
+		query_fail(run, "a merge is refused (%d) without number or option: '%s'", rc,
+			err->text);
 	run->empty_cnt++;
 	return 0;
 }
@@ -166,14 +171,15 @@ static int pass(struct query_run *run, const struct merge *m, uint64_t steps)
 	for (rc = 1; steps > 0 && rc > 0; steps--) {
 		rc = stoup_next(cur, &span);
 		if (rc < 0)
-			query_fail(run, "stoup_next: %d %s (%" PRIu64 " of %" PRIu64 " are to come)", rc,
+			query_fail(run,
+				"stoup_next: %d %s (%" PRIu64 " of %" PRIu64 " are to come)", rc,
 				stoup_cursor_error(cur)->text, high - low, m->all_cnt);
 		if (rc > 0)
 			run_check(run, m, &low, &high, &span, stoup_cursor_source(cur));
 	}
 	if (rc == 0 && low < high)
-		query_fail(run, "the end, but %" PRIu64 " of %" PRIu64 " records are to come", high - low,
-			m->all_cnt);
+		query_fail(run, "the end, but %" PRIu64 " of %" PRIu64 " records are to come",
+			high - low, m->all_cnt);
 	if (rc == 0 && (rc = stoup_next(cur, &span)) != 0)
 		query_fail(run, "stoup_next after the end: %d", rc);
 	stoup_cursor_close(cur);
@@ -230,6 +236,7 @@ int query_merge_all(struct query_run *run)
 	if (rc == 0)
 		rc = all_of_them(run, &m, STOUP_BACKWARD);
 	if (rc == 0)
-		printf("merged: %u series, %" PRIu64 " records, each way, twice\n", m.cnt, m.all_cnt);
+		printf("merged: %u series, %" PRIu64 " records, each way, twice\n", m.cnt,
+			m.all_cnt);
 	return rc;
 }

@@ -14,7 +14,8 @@ _Noreturn void query_fail(const struct query_run *run, const char *fmt, ...)
 	fprintf(stderr, "%s:%llu: ", run->form, (unsigned long long)run->no);
 	vfprintf(stderr, fmt, args);
 	va_end(args);
-	fprintf(stderr, "\n  query: %s\n  again: helper_query --seed %llu --only %s:%llu%s ... %s\n",
+	fprintf(stderr,
+		"\n  query: %s\n  again: helper_query --seed %llu --only %s:%llu%s ... %s\n",
 		run->what, (unsigned long long)run->seed, run->form, (unsigned long long)run->no,
 		run->direct ? " --direct" : "", run->pool);
 	exit(1);

@@ -28,12 +28,12 @@ __extension__ typedef __int128 query_wide;
 struct query_series {
 	struct stoup_series series;
 	uint64_t cnt;
-	uint32_t stride;  /* 0: messages */
-	uint8_t *bytes;   /* of all records; of messages those behind the heads */
-	uint64_t *offs;   /* messages: cnt + 1 offsets into bytes */
-	int64_t *keys;    /* as put */
-	int64_t *order;   /* the greatest one so far */
-	uint8_t *begins;  /* 1: a span began here */
+	uint32_t stride; /* 0: messages */
+	uint8_t *bytes;  /* of all records; of messages those behind the heads */
+	uint64_t *offs;  /* messages: cnt + 1 offsets into bytes */
+	int64_t *keys;   /* as put */
+	int64_t *order;  /* the greatest one so far */
+	uint8_t *begins; /* 1: a span began here */
 	uint64_t cap, bytes_len, bytes_cap;
 	int64_t later_ns; /* bars: from the key to when it was known; else 0 */
 	int keep;         /* kept its order */
@@ -47,8 +47,8 @@ struct query_run {
 	struct query_series all[QUERY_SERIES_CAP];
 	uint32_t series_cnt, compared_cnt;
 	uint64_t seed;
-	int direct;      /* map what can be mapped */
-	int small;       /* the pool holds little */
+	int direct; /* map what can be mapped */
+	int small;  /* the pool holds little */
 	/* the query at work */
 	const char *form;
 	uint64_t no, state;
@@ -95,10 +95,12 @@ void query_copy_more(struct query_run *run, struct query_series *s, uint64_t fro
 const uint8_t *query_record(const struct query_series *s, uint64_t i, uint64_t *ret_len);
 
 /* Is record idx of the span record i of the reference? */
-int query_same(const struct query_series *s, const struct stoup_span *span, uint64_t idx, uint64_t i);
+int query_same(
+	const struct query_series *s, const struct stoup_span *span, uint64_t idx, uint64_t i);
 
 /* Compare a whole span with the reference from its ordinal on. */
-void query_span_check(struct query_run *run, const struct query_series *s, const struct stoup_span *span);
+void query_span_check(
+	struct query_run *run, const struct query_series *s, const struct stoup_span *span);
 
 /* ---- range.c --------------------------------------------------------------------------------- */
 

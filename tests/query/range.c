@@ -29,7 +29,8 @@ static uint32_t flags_pick(struct query_run *run, const struct query_series *s)
 	return flags;
 }
 
-static void ordinals_pick(struct query_run *run, const struct query_series *s, struct stoup_range *ret)
+static void ordinals_pick(
+	struct query_run *run, const struct query_series *s, struct stoup_range *ret)
 {
 	uint64_t high = s->cnt + 3;
 
@@ -71,7 +72,8 @@ void query_range_pick(struct query_run *run, const struct query_series *s, struc
 		ret->from_ns = swap;
 	}
 	if (query_one_in(run, 3))
-		ret->limit = (uint32_t)(1 + query_below(run, query_one_in(run, 2) ? 4 : s->cnt + 2));
+		ret->limit =
+			(uint32_t)(1 + query_below(run, query_one_in(run, 2) ? 4 : s->cnt + 2));
 	if (ret->limit && query_one_in(run, 2))
 		ret->flags |= STOUP_LAST;
 	query_say(run, "%s%s from %" PRId64 " to %" PRId64 " limit %u flags %#x", s->series.name,
@@ -88,12 +90,13 @@ static int is_in(const struct query_series *s, uint64_t i, const struct stoup_ra
 	query_wide key = query_known_at(s, i, (range->flags & STOUP_AVAILABLE) != 0);
 
 	if (range->flags & STOUP_ORDINALS)
-		return i >= (uint64_t)range->from_ns && (range->to_ns == 0 || i < (uint64_t)range->to_ns);
-	if (range->from_ns > 0 && (range->flags & STOUP_FROM_AFTER ? key <= range->from_ns
-								   : key < range->from_ns))
+		return i >= (uint64_t)range->from_ns &&
+		       (range->to_ns == 0 || i < (uint64_t)range->to_ns);
+	if (range->from_ns > 0 &&
+		(range->flags & STOUP_FROM_AFTER ? key <= range->from_ns : key < range->from_ns))
 		return 0;
-	if (range->to_ns > 0 && (range->flags & STOUP_TO_INCLUDED ? key > range->to_ns
-								  : key >= range->to_ns))
+	if (range->to_ns > 0 &&
+		(range->flags & STOUP_TO_INCLUDED ? key > range->to_ns : key >= range->to_ns))
 		return 0;
 	return 1;
 }
@@ -153,7 +156,8 @@ static void held_drop(struct query_run *run, struct scan *scan, int all)
 	}
 }
 
-static void bisect(struct query_run *run, const struct query_series *s, const struct stoup_span *span)
+static void bisect(
+	struct query_run *run, const struct query_series *s, const struct stoup_span *span)
 {
 	int64_t key = query_key_pick(run, s);
 	uint64_t bound = 0, above = 0;
@@ -165,24 +169,28 @@ static void bisect(struct query_run *run, const struct query_series *s, const st
 	while (above < span->record_cnt && s->keys[span->ordinal + above] <= key)
 		above++;
 	if (stoup_span_bound(span, key) != bound)
-		query_fail(run, "key %" PRId64 " in a span of %" PRIu64 " from %" PRIu64 ": bound %" PRIu64
-			", expected %" PRIu64, key, span->record_cnt, span->ordinal,
-			stoup_span_bound(span, key), bound);
+		query_fail(run,
+			"key %" PRId64 " in a span of %" PRIu64 " from %" PRIu64 ": bound %" PRIu64
+			", expected %" PRIu64,
+			key, span->record_cnt, span->ordinal, stoup_span_bound(span, key), bound);
 	if (stoup_span_above(span, key) != above)
-		query_fail(run, "key %" PRId64 " in a span of %" PRIu64 " from %" PRIu64 ": above %" PRIu64
-			", expected %" PRIu64, key, span->record_cnt, span->ordinal,
-			stoup_span_above(span, key), above);
+		query_fail(run,
+			"key %" PRId64 " in a span of %" PRIu64 " from %" PRIu64 ": above %" PRIu64
+			", expected %" PRIu64,
+			key, span->record_cnt, span->ordinal, stoup_span_above(span, key), above);
 	if (s->stride == 0 && stoup_message_bound(span, key) != bound)
 		query_fail(run, "stoup_message_bound differs from stoup_span_bound");
 }
 
-static void segment_keys(struct query_run *run, const struct scan *scan, const struct stoup_span *span)
+static void segment_keys(
+	struct query_run *run, const struct scan *scan, const struct stoup_span *span)
 {
 	int64_t first = scan->s->order[span->ordinal];
 	int64_t last = scan->s->order[span->ordinal + span->record_cnt - 1];
 
 	if (span->first_key > first || span->last_key < last)
-		query_fail(run, "a span of keys %" PRId64 " to %" PRId64
+		query_fail(run,
+			"a span of keys %" PRId64 " to %" PRId64
 			" says that its segment has %" PRId64 " to %" PRId64,
 			first, last, span->first_key, span->last_key);
 }
@@ -195,12 +203,15 @@ static void take(struct query_run *run, struct scan *scan, const struct stoup_sp
 	int backward = (scan->range.flags & STOUP_BACKWARD) != 0;
 
 	if (found->low >= found->high)
-		query_fail(run, "a span of %" PRIu64 " records from %" PRIu64 " where nothing is to come",
+		query_fail(run,
+			"a span of %" PRIu64 " records from %" PRIu64 " where nothing is to come",
 			cnt, span->ordinal);
 	if (cnt == 0 || cnt > found->high - found->low ||
 		span->ordinal != (backward ? found->high - cnt : found->low))
-		query_fail(run, "a span of records [%" PRIu64 ", %" PRIu64 "), expected from [%" PRIu64
-			", %" PRIu64 ")", span->ordinal, span->ordinal + cnt, found->low, found->high);
+		query_fail(run,
+			"a span of records [%" PRIu64 ", %" PRIu64 "), expected from [%" PRIu64
+			", %" PRIu64 ")",
+			span->ordinal, span->ordinal + cnt, found->low, found->high);
 	query_span_check(run, scan->s, span);
 	segment_keys(run, scan, span);
 	if (backward)
@@ -250,7 +261,8 @@ static int next_few(struct query_run *run, struct scan *scan)
 		cnt = stoup_next_held(scan->cur, rets, cap, 0);
 	}
 	if (cnt < 0)
-		query_fail(run, "stoup_next_held: %d %s", (int)cnt, stoup_cursor_error(scan->cur)->text);
+		query_fail(run, "stoup_next_held: %d %s", (int)cnt,
+			stoup_cursor_error(scan->cur)->text);
 	for (int64_t i = 0; i < cnt; i++)
 		take(run, scan, &held[i].span);
 	for (int64_t i = 0; i < cnt; i++) {
@@ -264,9 +276,8 @@ static int next_few(struct query_run *run, struct scan *scan)
 static void seek(struct query_run *run, struct scan *scan)
 {
 	const struct query_series *s = scan->s;
-	struct query_found found = scan->range.flags & STOUP_LAST
-	                                 ? query_limit(&scan->range, scan->all)
-	                                 : scan->all;
+	struct query_found found =
+		scan->range.flags & STOUP_LAST ? query_limit(&scan->range, scan->all) : scan->all;
 	int64_t key = query_key_pick(run, s);
 	int available = (scan->range.flags & STOUP_AVAILABLE) != 0, rc;
 
@@ -385,29 +396,34 @@ void query_weave(struct query_run *run)
 
 /* ---- counts ---------------------------------------------------------------------------------- */
 
-static void count_check(struct query_run *run, const struct query_series *s, struct query_found found,
-	int exact, const struct stoup_count *count)
+static void count_check(struct query_run *run, const struct query_series *s,
+	struct query_found found, int exact, const struct stoup_count *count)
 {
 	uint64_t cnt = found.high - found.low;
 
 	if (cnt < count->record_min || cnt > count->record_max)
-		query_fail(run, "count %d says %" PRIu64 " to %" PRIu64 " records, there are %" PRIu64,
+		query_fail(run,
+			"count %d says %" PRIu64 " to %" PRIu64 " records, there are %" PRIu64,
 			exact, count->record_min, count->record_max, cnt);
 	if ((count->record_min == count->record_max) != (count->exact == 1))
-		query_fail(run, "count says %" PRIu64 " to %" PRIu64 " and exact %u", count->record_min,
-			count->record_max, count->exact);
+		query_fail(run, "count says %" PRIu64 " to %" PRIu64 " and exact %u",
+			count->record_min, count->record_max, count->exact);
 	if (exact && !count->exact)
 		query_fail(run, "an exact count is not exact");
 	if (cnt == 0)
 		return;
 	if (found.low < count->ordinal_min || found.low > count->ordinal_max)
-		query_fail(run, "count %d says that the first ordinal is %" PRIu64 " to %" PRIu64
-			", it is %" PRIu64, exact, count->ordinal_min, count->ordinal_max, found.low);
+		query_fail(run,
+			"count %d says that the first ordinal is %" PRIu64 " to %" PRIu64
+			", it is %" PRIu64,
+			exact, count->ordinal_min, count->ordinal_max, found.low);
 	if (exact && count->ordinal_min != count->ordinal_max)
 		query_fail(run, "an exact count does not know the first ordinal");
 	if (s->order[found.low] < count->first_key || s->order[found.high - 1] > count->last_key)
-		query_fail(run, "count %d says keys %" PRId64 " to %" PRId64 ", there are %" PRId64
-			" to %" PRId64, exact, count->first_key, count->last_key, s->order[found.low],
+		query_fail(run,
+			"count %d says keys %" PRId64 " to %" PRId64 ", there are %" PRId64
+			" to %" PRId64,
+			exact, count->first_key, count->last_key, s->order[found.low],
 			s->order[found.high - 1]);
 	if (count->volume_cnt == 0 || count->volume_cnt > s->series.volume_cnt ||
 		count->raw_len < s->offs[found.high] - s->offs[found.low])

@@ -94,7 +94,8 @@ const uint8_t *query_record(const struct query_series *s, uint64_t i, uint64_t *
 	return s->bytes + s->offs[i];
 }
 
-int query_same(const struct query_series *s, const struct stoup_span *span, uint64_t idx, uint64_t i)
+int query_same(
+	const struct query_series *s, const struct stoup_span *span, uint64_t idx, uint64_t i)
 {
 	uint64_t len;
 	const uint8_t *bytes = query_record(s, i, &len);
@@ -106,17 +107,20 @@ int query_same(const struct query_series *s, const struct stoup_span *span, uint
 	return m.key == s->keys[i] && m.len == len && memcmp(m.bytes, bytes, len) == 0;
 }
 
-void query_span_check(struct query_run *run, const struct query_series *s, const struct stoup_span *span)
+void query_span_check(
+	struct query_run *run, const struct query_series *s, const struct stoup_span *span)
 {
 	if (span->record_cnt == 0 || span->ordinal > s->cnt ||
 		span->record_cnt > s->cnt - span->ordinal)
-		query_fail(run, "%s: span of %" PRIu64 " records from %" PRIu64 ", the series has %" PRIu64,
+		query_fail(run,
+			"%s: span of %" PRIu64 " records from %" PRIu64 ", the series has %" PRIu64,
 			s->series.name, span->record_cnt, span->ordinal, s->cnt);
 	if (span->schema != s->series.schema || span->stride != (s->stride ? s->stride : 4))
 		query_fail(run, "%s: the span's schema or stride is another one", s->series.name);
 	for (uint64_t i = 0; i < span->record_cnt; i++)
 		if (!query_same(s, span, i, span->ordinal + i))
-			query_fail(run, "%s: record %" PRIu64 " (%" PRIu64 " of its span) has other bytes",
+			query_fail(run,
+				"%s: record %" PRIu64 " (%" PRIu64 " of its span) has other bytes",
 				s->series.name, span->ordinal + i, i);
 	run->record_cnt += span->record_cnt;
 	run->span_cnt++;
@@ -133,7 +137,8 @@ static uint64_t hash_of(const uint8_t *at, uint64_t len)
 	return hash;
 }
 
-static uint64_t value_of(struct query_run *run, const struct query_series *s, const char *name, uint64_t i)
+static uint64_t value_of(
+	struct query_run *run, const struct query_series *s, const char *name, uint64_t i)
 {
 	uint64_t len, ret = 0;
 	const uint8_t *bytes = query_record(s, i, &len);
@@ -170,17 +175,21 @@ static void compare(struct query_run *run, const struct query_series *s, FILE *i
 	name_cnt = columns_of(head, names);
 	for (; fgets(line, sizeof(line), in); i++) {
 		if (i >= s->cnt)
-			query_fail(run, "%s: only %" PRIu64 " records came out", s->series.name, s->cnt);
+			query_fail(run, "%s: only %" PRIu64 " records came out", s->series.name,
+				s->cnt);
 		at = line;
 		for (uint32_t c = 0; c < name_cnt; c++) {
 			value = strtoull(at, &at, 10);
 			if (value_of(run, s, names[c], i) != value)
-				query_fail(run, "%s: record %" PRIu64 ": %s is %" PRIu64 ", not %" PRIu64,
-					s->series.name, i, names[c], value_of(run, s, names[c], i), value);
+				query_fail(run,
+					"%s: record %" PRIu64 ": %s is %" PRIu64 ", not %" PRIu64,
+					s->series.name, i, names[c], value_of(run, s, names[c], i),
+					value);
 		}
 	}
 	if (i != s->cnt)
-		query_fail(run, "%s: %" PRIu64 " records came out of %" PRIu64, s->series.name, s->cnt, i);
+		query_fail(run, "%s: %" PRIu64 " records came out of %" PRIu64, s->series.name,
+			s->cnt, i);
 }
 
 static int expected(struct query_run *run, const struct query_series *s, const char *dir)
@@ -225,7 +234,8 @@ static void one(struct query_run *run, struct query_series *s, const char *expec
 			s->series.name, s->cnt, s->series.record_cnt);
 	if (s->series.first_key != (s->cnt ? s->order[0] : 0) ||
 		s->series.last_key != (s->cnt ? s->order[s->cnt - 1] : 0))
-		query_fail(run, "%s: first and last key are not those of its records", s->series.name);
+		query_fail(
+			run, "%s: first and last key are not those of its records", s->series.name);
 	for (uint64_t r = 0; !s->keep && r < s->cnt; r++)
 		if (s->order[r] != s->keys[r])
 			query_fail(run, "%s: record %" PRIu64 " steps back", s->series.name, r);

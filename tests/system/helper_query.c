@@ -78,7 +78,8 @@ static int wanted(const char *list, const char *name)
 	return 0;
 }
 
-static void some(struct query_run *run, const struct form *form, uint64_t from, uint64_t to, int verbose)
+static void some(
+	struct query_run *run, const struct form *form, uint64_t from, uint64_t to, int verbose)
 {
 	struct query_run before = *run;
 
@@ -90,8 +91,9 @@ static void some(struct query_run *run, const struct form *form, uint64_t from, 
 	if (verbose || from == 0)
 		printf("%-6s %7" PRIu64 " queries, %9" PRIu64 " records in %7" PRIu64
 		       " spans compared, %" PRIu64 " without records\n",
-			form->name, run->query_cnt - before.query_cnt, run->record_cnt - before.record_cnt,
-			run->span_cnt - before.span_cnt, run->empty_cnt - before.empty_cnt);
+			form->name, run->query_cnt - before.query_cnt,
+			run->record_cnt - before.record_cnt, run->span_cnt - before.span_cnt,
+			run->empty_cnt - before.empty_cnt);
 	fflush(stdout);
 }
 
@@ -123,7 +125,8 @@ static void all(struct query_run *run, const struct options *o)
 	} while (time(NULL) < until);
 	if (run->query_cnt == 0)
 		query_fail(run, "no query was made: --form %s", o->forms ? o->forms : "");
-	printf("seed %" PRIu64 ": %" PRIu64 " queries, %" PRIu64 " records compared, no difference\n",
+	printf("seed %" PRIu64 ": %" PRIu64 " queries, %" PRIu64
+	       " records compared, no difference\n",
 		run->seed, run->query_cnt, run->record_cnt);
 }
 
@@ -132,25 +135,50 @@ static int options_read(int argc, char **argv, struct options *o, struct query_r
 	static const struct option table[] = {{"seed", 1, NULL, 's'}, {"count", 1, NULL, 'c'},
 		{"form", 1, NULL, 'f'}, {"only", 1, NULL, 'o'}, {"seconds", 1, NULL, 't'},
 		{"direct", 0, NULL, 'd'}, {"small", 0, NULL, 'S'}, {"expect", 1, NULL, 'e'},
-		{"ahead", 1, NULL, 'a'}, {"verbose", 0, NULL, 'v'}, {"merge-all", 0, NULL, 'M'}, {"store", 1, NULL, 'R'},
-		{0}};
+		{"ahead", 1, NULL, 'a'}, {"verbose", 0, NULL, 'v'}, {"merge-all", 0, NULL, 'M'},
+		{"store", 1, NULL, 'R'}, {0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
 		switch (c) {
-		case 's': run->seed = strtoull(optarg, NULL, 10); break;
-		case 'c': o->count = strtoull(optarg, NULL, 10); break;
-		case 'f': o->forms = optarg; break;
-		case 'o': o->only = optarg; break;
-		case 't': o->seconds = strtol(optarg, NULL, 10); break;
-		case 'd': run->direct = 1; break;
-		case 'S': run->small = 1; break;
-		case 'e': o->expect = optarg; break;
-		case 'a': o->ahead = strtol(optarg, NULL, 10); break;
-		case 'v': o->verbose = 1; break;
-		case 'M': o->merge_all = 1; break;
-		case 'R': run->store = optarg; break;
-		default: return -1;
+		case 's':
+			run->seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'c':
+			o->count = strtoull(optarg, NULL, 10);
+			break;
+		case 'f':
+			o->forms = optarg;
+			break;
+		case 'o':
+			o->only = optarg;
+			break;
+		case 't':
+			o->seconds = strtol(optarg, NULL, 10);
+			break;
+		case 'd':
+			run->direct = 1;
+			break;
+		case 'S':
+			run->small = 1;
+			break;
+		case 'e':
+			o->expect = optarg;
+			break;
+		case 'a':
+			o->ahead = strtol(optarg, NULL, 10);
+			break;
+		case 'v':
+			o->verbose = 1;
+			break;
+		case 'M':
+			o->merge_all = 1;
+			break;
+		case 'R':
+			run->store = optarg;
+			break;
+		default:
+			return -1;
 		}
 	}
 	return argc - optind == 1 ? 0 : -1;
