@@ -11,7 +11,7 @@
 # searches in plain integers: from a pool that holds all, from one that evicts at every step, mapped, and while daemons
 # are killed. Twelve ways share the SECONDS (default 600).
 #
-# Exit status 1 on a difference: the query, what was found and expected, and how helper_query makes it again; the stores are
+# Exit status 1 on a difference: the query, what was found and expected, and how helper_oracle makes it again; the stores are
 # kept then. The seed is printed. ctest -R system_query is the same for seconds.
 # STOUP_BIN_DIR: programs that are built already. STOUP_BUILD_DIR, TMPDIR: see test.sh.
 set -euo pipefail

@@ -250,7 +250,7 @@ void query_follow(struct query_run *run)
 	g.direct = run->direct;
 	g.keep = query_one_in(run, 4);
 	snprintf(g.name, sizeof(g.name), "F/%d.%" PRIu64 "/tick", (int)getpid(), run->no);
-	snprintf(g.csv, sizeof(g.csv), "/tmp/helper_query.%d.csv", (int)getpid());
+	snprintf(g.csv, sizeof(g.csv), "/tmp/helper_oracle.%d.csv", (int)getpid());
 	g.s.stride = sizeof(struct stoup_tick);
 	g.s.keep = g.keep;
 	grow(run, &g);

@@ -15,7 +15,7 @@ _Noreturn void query_fail(const struct query_run *run, const char *fmt, ...)
 	vfprintf(stderr, fmt, args);
 	va_end(args);
 	fprintf(stderr,
-		"\n  query: %s\n  again: helper_query --seed %llu --only %s:%llu%s ... %s\n",
+		"\n  query: %s\n  again: helper_oracle --seed %llu --only %s:%llu%s ... %s\n",
 		run->what, (unsigned long long)run->seed, run->form, (unsigned long long)run->no,
 		run->direct ? " --direct" : "", run->pool);
 	exit(1);

@@ -15,12 +15,12 @@ import sys
 import tempfile
 import time
 
-import lib_query as q
+import lib_oracle as q
 import lib_stoup as t
 
 SECONDS = int(sys.argv[1]) if len(sys.argv) > 1 else 0
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else 20240101
-HELPER = os.path.join(t.BIN, "helper_query")
+HELPER = os.path.join(t.BIN, "helper_oracle")
 COUNT = 100  # of each form in each way, and over again until the time is over
 
 chance = random.Random(SEED)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* helper_query.c - random queries of every form against a naive reference; tests/query has the forms.
+/* helper_oracle.c - random queries of every form against a naive reference; tests/query has the forms.
  *
- * usage: helper_query [option...] POOL
+ * usage: helper_oracle [option...] POOL
  *   --seed N          of all choices (default 1)
  *   --count N         queries of each form (default 1000)
  *   --form A,B,...    only these forms
@@ -193,7 +193,7 @@ int main(int argc, char **argv)
 	int rc = 0;
 
 	if (options_read(argc, argv, &o, &run) < 0) {
-		fprintf(stderr, "usage: helper_query [--seed N] [--count N] [option...] POOL\n");
+		fprintf(stderr, "usage: helper_oracle [--seed N] [--count N] [option...] POOL\n");
 		return 2;
 	}
 	run.pool = argv[optind];
@@ -201,7 +201,7 @@ int main(int argc, char **argv)
 	opt.ahead_cnt = (uint32_t)o.ahead;
 	printf("seed %" PRIu64 "\n", run.seed);
 	if (stoup_attach(run.pool, &opt, &run.st, &err) < 0) {
-		fprintf(stderr, "helper_query: %s\n", err.text);
+		fprintf(stderr, "helper_oracle: %s\n", err.text);
 		return 1;
 	}
 	query_copy(&run, o.expect);
