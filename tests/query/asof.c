@@ -41,6 +41,19 @@ struct asof {
 	int64_t at;
 };
 
+/* A limit counts what a scan yields: lookups are not made in such a range. */
+static void limit_refused(struct query_run *run, const struct look *look)
+{
+	struct stoup_cursor *cur;
+	struct stoup_span span;
+
+	if (stoup_scan(run->st, &look->s->series, &look->range, &cur, NULL) < 0)
+		query_fail(run, "stoup_scan with a limit");
+	if (stoup_asof(cur, INT64_MAX, &span) != -EINVAL || !stoup_cursor_error(cur)->text[0])
+		query_fail(run, "a lookup in a range with a limit is not refused");
+	stoup_cursor_close(cur);
+}
+
 static void look_open(struct query_run *run, struct asof *asof)
 {
 	struct look *look = &asof->looks[asof->look_cnt++];
@@ -49,7 +62,11 @@ static void look_open(struct query_run *run, struct asof *asof)
 	query_say(run, " | ");
 	look->s = query_series_pick(run);
 	query_range_pick(run, look->s, &look->range);
-	look->found = query_limit(&look->range, query_bounds(run, look->s, &look->range));
+	if (look->range.limit)
+		limit_refused(run, look);
+	look->range.limit = 0;
+	look->range.flags &= ~STOUP_LAST;
+	look->found = query_bounds(run, look->s, &look->range);
 	look->scan = look->found;
 	if (stoup_scan(run->st, &look->s->series, &look->range, &look->cur, &err) < 0)
 		query_fail(run, "stoup_scan: %s", err.text);
