@@ -66,11 +66,10 @@ static void range_pick(struct query_run *run, struct merge *m)
 	query_range_pick(run, s, &m->range);
 	if (query_one_in(run, 4))
 		m->range = (struct stoup_range){.flags = m->range.flags & STOUP_BACKWARD};
-	m->range.flags &= STOUP_BACKWARD | STOUP_FROM_AFTER | STOUP_TO_INCLUDED | STOUP_ORDINALS;
-	if (m->range.flags & STOUP_ORDINALS) {
-		m->range.flags &= ~STOUP_ORDINALS;
-		m->range.from_ns = m->range.to_ns = 0;
-	}
+	m->range.flags &= STOUP_BACKWARD | STOUP_FROM_AFTER | STOUP_TO_INCLUDED | STOUP_ORDINALS |
+	                  STOUP_DIRECT_OR_POOL;
+	if (run->direct)
+		m->range.flags |= STOUP_DIRECT_OR_POOL;
 	if (query_one_in(run, 3))
 		m->range.flags |= STOUP_AT_OPEN;
 	query_say(run, "; so from %" PRId64 " to %" PRId64 " limit %u flags %#x", m->range.from_ns,
@@ -158,6 +157,29 @@ static int refused(struct query_run *run, int rc, const struct stoup_error *err)
 	return 0;
 }
 
+/* The next record is the first that stands at or behind a time (backward: the last at or before it). */
+static void seek(struct query_run *run, const struct merge *m, struct stoup_cursor *cur, uint64_t *low,
+	uint64_t *high)
+{
+	int64_t key = query_key_pick(run, m->sources[query_below(run, m->cnt)]);
+	struct query_found found = {0, m->all_cnt};
+	int rc;
+
+	query_say(run, "; seek %" PRId64, key);
+	rc = stoup_seek(cur, key);
+	if (rc < 0)
+		query_fail(run, "stoup_seek: %d %s", rc, stoup_cursor_error(cur)->text);
+	if (m->range.flags & STOUP_BACKWARD)
+		while (found.high > found.low && m->all[found.high - 1].stands > key)
+			found.high--;
+	else
+		while (found.low < found.high && m->all[found.low].stands < key)
+			found.low++;
+	found = query_limit(&m->range, found);
+	*low = found.low;
+	*high = found.high;
+}
+
 static int pass(struct query_run *run, const struct merge *m, uint64_t steps)
 {
 	struct stoup_error err = {0};
@@ -169,6 +191,8 @@ static int pass(struct query_run *run, const struct merge *m, uint64_t steps)
 	if (rc < 0)
 		return refused(run, rc, &err);
 	for (rc = 1; steps > 0 && rc > 0; steps--) {
+		if (run->form[5] == 0 && query_one_in(run, 100))
+			seek(run, m, cur, &low, &high);
 		rc = stoup_next(cur, &span);
 		if (rc < 0)
 			query_fail(run,
@@ -186,12 +210,27 @@ static int pass(struct query_run *run, const struct merge *m, uint64_t steps)
 	return 1;
 }
 
+/* What a merge does not take is told. */
+static void not_taken(struct query_run *run, const struct merge *m)
+{
+	const struct stoup_range last = {.limit = 1, .flags = STOUP_LAST};
+	const struct stoup_range follow = {.flags = STOUP_FOLLOW};
+	struct stoup_cursor *cur = NULL;
+	struct stoup_error err = {0};
+	int rc = stoup_merge(run->st, m->given, m->cnt, query_one_in(run, 2) ? &last : &follow, &cur, &err);
+
+	if (rc != -EINVAL || cur || !err.text[0])
+		query_fail(run, "STOUP_LAST or STOUP_FOLLOW in a merge: %d '%s'", rc, err.text);
+}
+
 void query_merge(struct query_run *run)
 {
 	struct merge m = {0};
 	uint64_t steps = query_one_in(run, 4) ? UINT64_MAX : query_below(run, 400);
 
 	sources_pick(run, &m);
+	if (query_one_in(run, 64))
+		not_taken(run, &m);
 	range_pick(run, &m);
 	all_make(run, &m);
 	run->empty_cnt += m.low == m.high;
