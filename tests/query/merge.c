@@ -157,6 +157,15 @@ static int refused(struct query_run *run, int rc, const struct stoup_error *err)
 	return 0;
 }
 
+/* Where an entry stands, beyond INT64_MAX as well: what is there is at or before no time. */
+static query_wide exact(const struct merge *m, uint64_t i)
+{
+	const struct entry *entry = &m->all[i];
+
+	return query_known_at(m->sources[entry->source], entry->ordinal,
+		(m->range.flags & STOUP_AT_OPEN) == 0);
+}
+
 /* The next record is the first that stands at or behind a time (backward: the last at or before it). */
 static void seek(struct query_run *run, const struct merge *m, struct stoup_cursor *cur, uint64_t *low,
 	uint64_t *high)
@@ -170,17 +179,17 @@ static void seek(struct query_run *run, const struct merge *m, struct stoup_curs
 	if (rc < 0)
 		query_fail(run, "stoup_seek: %d %s", rc, stoup_cursor_error(cur)->text);
 	if (m->range.flags & STOUP_BACKWARD)
-		while (found.high > found.low && m->all[found.high - 1].stands > key)
+		while (found.high > found.low && exact(m, found.high - 1) > key)
 			found.high--;
 	else
-		while (found.low < found.high && m->all[found.low].stands < key)
+		while (found.low < found.high && exact(m, found.low) < key)
 			found.low++;
 	found = query_limit(&m->range, found);
 	*low = found.low;
 	*high = found.high;
 }
 
-static int pass(struct query_run *run, const struct merge *m, uint64_t steps)
+static int pass(struct query_run *run, const struct merge *m, uint64_t steps, int seeks)
 {
 	struct stoup_error err = {0};
 	uint64_t low = m->low, high = m->high;
@@ -191,7 +200,7 @@ static int pass(struct query_run *run, const struct merge *m, uint64_t steps)
 	if (rc < 0)
 		return refused(run, rc, &err);
 	for (rc = 1; steps > 0 && rc > 0; steps--) {
-		if (run->form[5] == 0 && query_one_in(run, 100))
+		if (seeks && query_one_in(run, 100))
 			seek(run, m, cur, &low, &high);
 		rc = stoup_next(cur, &span);
 		if (rc < 0)
@@ -234,8 +243,8 @@ void query_merge(struct query_run *run)
 	range_pick(run, &m);
 	all_make(run, &m);
 	run->empty_cnt += m.low == m.high;
-	if (pass(run, &m, steps) && query_one_in(run, 4))
-		pass(run, &m, steps); /* the same again */
+	if (pass(run, &m, steps, 1) && query_one_in(run, 4))
+		pass(run, &m, steps, 1); /* the same again */
 	free(m.all);
 }
 
@@ -259,8 +268,8 @@ static int all_of_them(struct query_run *run, struct merge *m, uint32_t flags)
 	}
 	stoup_cursor_close(cur);
 	all_make(run, m);
-	pass(run, m, UINT64_MAX);
-	pass(run, m, UINT64_MAX);
+	pass(run, m, UINT64_MAX, 0);
+	pass(run, m, UINT64_MAX, 0);
 	free(m->all);
 	return 0;
 }
