@@ -24,7 +24,8 @@ MACHINE = [("processor", "processor"), ("cores", "cores"), ("memory_gib", "memor
            ("governor", "frequency governor"), ("kernel", "kernel"), ("system", "system"),
            ("huge_pages", "transparent huge pages"), ("load_before", "load before the run"),
            ("version_stoup", "stoup"), ("version_compiler", "compiler"), ("version_zstd", "zstd"),
-           ("version_lz4", "lz4"), ("version_lmdb", "LMDB"), ("version_rocksdb", "RocksDB")]
+           ("version_lz4", "lz4"), ("version_lmdb", "LMDB"), ("version_rocksdb", "RocksDB"), ("version_jansson", "jansson"),
+           ("version_simdjson", "simdjson")]
 BUSY_LOAD = 1.0  # runnable processes before the run, above which the document says so
 DEFECT = "**not yet profiled (a defect of this document)**"
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <zstd.h>
 #include "bench/b1_peers.h"
+#include "bench/b9_peers.h"
 #include "bench/harness.h"
 #include "bench/rig.h"
 
@@ -30,6 +31,9 @@ static const struct {
 	{"B4", bench_b4_lease},
 	{"B5", bench_b5_miss},
 	{"B7", bench_b7_ingest},
+	{"B8", bench_b8_text},
+	{"B9", bench_b9_documents},
+	{"B10", bench_b10_log},
 	{"B11", bench_b11_strategy},
 };
 
@@ -49,9 +53,10 @@ static void usage(FILE *out)
 static void versions(void)
 {
 	printf("{\"lz4\":\"%s\",\"zstd\":\"%s\",\"lmdb\":\"%s\",\"rocksdb\":\"%s\","
-	       "\"compiler\":\"%s\",\"stoup\":\"%s\"}\n",
+	       "\"jansson\":\"%s\",\"simdjson\":\"%s\",\"compiler\":\"%s\",\"stoup\":\"%s\"}\n",
 		LZ4_versionString(), ZSTD_versionString(), bench_lmdb_version(),
-		bench_rocksdb_version(), __VERSION__, STOUP_VERSION);
+		bench_rocksdb_version(), bench_jansson_version(), bench_simdjson_version(),
+		__VERSION__, STOUP_VERSION);
 }
 
 /* Where this program lies: stoupd and the worker lie beside it. */

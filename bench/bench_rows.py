@@ -37,8 +37,8 @@ TARGETS = {
           "zstd 3 at 1.5 x its decode speed",
     "B7": "DBN at least 2 M records/s; 8-byte keys at least the published 56.98, 52.72, 31.06 M/s",
     "B8": "view at least 10 x allocate and copy at 1120 bytes",
-    "B9": "at least 20 x jansson and 2 x simdjson per core",
-    "B10": "none: shown beside the published figures",
+    "B9": "at least 20 x jansson and 2 x the better way of simdjson, per core",
+    "B10": "at least the published 1,059,076 messages a second of one stream and 2,540,948 of ten",
     "B11": "pool first, or within 2 % of the best",
     "B12": "smallest, default codec; simulated data within 15 % of real ES under zstd 3",
 }
@@ -49,6 +49,7 @@ PUBLISHED = {
            ("a time-series store: fourth figure", 34_494_650)],
     "B4": [("as-of lookups in order", 2_000_000)],
     "B7": [("8-byte keys, none", 56_980_000), ("8-byte keys, fast", 52_720_000), ("8-byte keys, high", 31_060_000)],
+    "B9": [("a parser, messages of 748 bytes in 5 s", 91_761), ("in place, the same in 0.85 s", 539_768)],
     "B10": [("one stream", 1_059_076), ("ten streams", 2_540_948)],
 }
 WIDE = 0.1  # of the median: on a machine of one's own the intervals of 41 pairs are within some percent
@@ -97,6 +98,13 @@ def ratio_check(case, numerator, denominator, target):
         if name in case["absent"]:
             return absent(what, f"at least {target}", case["absent"][name])
     return at_least(what, target, stats.ratios(case, numerator, denominator))
+
+
+def rate_of(case):
+    """Millions a second of the case's reference."""
+    measured = stats.times(case, case["reference"])
+    return {"median": case["records"] * 1e3 / measured["median"], "low": case["records"] * 1e3 / measured["high"],
+            "high": case["records"] * 1e3 / measured["low"], "count": measured["count"]}
 
 
 def case_named(row, name):
@@ -151,6 +159,11 @@ def b3(row):
 def b4(row):
     checks = []
     for case in row["cases"]:
+        if case["case"].startswith("as-of"):
+            if case["case"].startswith("as-of in order") and "100th" not in case["case"]:
+                checks.append(at_least(f"{case['case']}: lookups/s", 5 * PUBLISHED["B4"][0][1] / 1e6,
+                                       rate_of(case), " M"))
+            continue
         measured = stats.times(case, "lease, alone")
         per_op = {key: measured[key] / case["records"] for key in ("median", "low", "high")}
         per_op["count"] = measured["count"]
@@ -163,7 +176,7 @@ def b4(row):
         else:
             slower = stats.ratios(case, "lease, alone", "lease, second process on the block")
             checks.append(at_most(what, 1.3, slower))
-    return checks + absents(row, "at least 5 x 2.0 M/s")
+    return checks
 
 
 def b5(row):
@@ -204,11 +217,35 @@ def b7(row):
     for case in row["cases"]:
         if case["case"] not in targets:
             continue
-        measured = stats.times(case, case["reference"])
-        rate = {"median": case["records"] * 1e3 / measured["median"], "low": case["records"] * 1e3 / measured["high"],
-                "high": case["records"] * 1e3 / measured["low"], "count": measured["count"]}
-        checks.append(at_least(f"{case['case']}: records/s", targets[case["case"]] / 1e6, rate, " M"))
+        checks.append(at_least(f"{case['case']}: records/s", targets[case["case"]] / 1e6, rate_of(case), " M"))
     return checks
+
+
+def rate(case, contender):
+    """Million records a second."""
+    measured = stats.times(case, contender)
+    return {"median": case["records"] * 1e3 / measured["median"], "low": case["records"] * 1e3 / measured["high"],
+            "high": case["records"] * 1e3 / measured["low"], "count": measured["count"]}
+
+
+def b8(row):
+    return [ratio_check(case, "view", "allocate and copy", 10) for case in row["cases"] if case["case"] == "1120 bytes"]
+
+
+def b9(row):
+    checks, own = [], "stoup, filter over spans"
+    for case in row["cases"]:
+        if case["case"] != "one process":
+            continue
+        checks.append(ratio_check(case, own, "jansson", 20))
+        checks += [ratio_check(case, own, name, 2) for name in ("simdjson, message by message", "simdjson, iterate_many")]
+    return checks
+
+
+def b10(row):
+    targets = {"one stream": 1.059076, "ten streams": 2.540948}
+    return [at_least(f"{case['case']}, stoup pool: messages/s", targets[case["case"]], rate(case, "stoup pool"), " M")
+            for case in row["cases"]]
 
 
 def b11(row):
@@ -255,7 +292,7 @@ def data_void(row):
     return None
 
 
-CHECKS = {"B1": b1, "B2": b2, "B3": b3, "B4": b4, "B5": b5, "B6": b6, "B7": b7, "B11": b11, "B12": b12}
+CHECKS = {"B1": b1, "B2": b2, "B3": b3, "B4": b4, "B5": b5, "B6": b6, "B7": b7, "B8": b8, "B9": b9, "B10": b10, "B11": b11, "B12": b12}
 
 
 # ---- verdicts -------------------------------------------------------------------------------------

@@ -124,9 +124,13 @@ void bench_note(const char *row, const char *fmt, ...) __attribute__((format(pri
 void bench_b1_iterate(void);
 void bench_b2_cold(void);
 void bench_b3_workers(void);
-void bench_b4_lease(void);
+void bench_b4_lease(void); /* leases, then as-of lookups */
+void bench_b4_asof(void);
 void bench_b5_miss(void);
 void bench_b7_ingest(void);
+void bench_b8_text(void);
+void bench_b9_documents(void);
+void bench_b10_log(void);
 void bench_b11_strategy(void);
 
 #endif

@@ -84,7 +84,8 @@ places() {
 
 build() {
 	stoup_packages gcc libc6-dev cmake ninja-build pkg-config liburing-dev liblz4-dev \
-		libzstd-dev libxxhash-dev libarchive-dev liblmdb-dev librocksdb-dev gnuplot-nox \
+		libzstd-dev libxxhash-dev libarchive-dev liblmdb-dev librocksdb-dev \
+		libjansson-dev g++ libsimdjson-dev gnuplot-nox \
 		python3 || exit 1
 	stoup_build_root "$here"
 	echo "building in $STOUP_BUILD_ROOT/release"

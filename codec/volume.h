@@ -137,8 +137,17 @@ struct stoup_vol_index {
 	const uint8_t (*superseded)[16];
 	const struct stoup_vol_source *sources;
 	uint32_t source_cnt;
+	/* Zone maps: the rows of zone.h, and for each segment the 8-byte word at which its row begins, plus 1; 0: it has
+	 * none. Both NULL where the volume has no zone maps. */
+	const uint32_t *zone_words;
+	const uint8_t *zones;
+	uint64_t zone_len; /* bytes of all rows */
 	uint64_t footer_off, footer_len, file_len;
 };
+
+/* The row of a segment, NULL where it has none; and how long one is in its schema (0: of messages). */
+const uint8_t *stoup_vol_zone(const struct stoup_vol_index *index, uint32_t segment_idx);
+uint32_t stoup_vol_zone_len(const struct stoup_vol_index *index, uint32_t segment_idx);
 
 /* ---- reading: the caller does the I/O -------------------------------------------------------- */
 
@@ -216,6 +225,11 @@ int64_t stoup_vol_add_block(struct stoup_vol_writer *writer, uint32_t schema_idx
  * segments must come by ascending raw_off: each reaches to the next. */
 int stoup_vol_add_segment(struct stoup_vol_writer *writer, uint32_t series_idx, uint32_t block_idx,
 	uint32_t raw_off, uint32_t record_cnt, int64_t first_key, int64_t last_key);
+
+/* The zone map of the segment that was added last: a row of stoup_zone_make, `len` bytes. -EINVAL where that segment
+ * has one, or rows of another length; -ENOMEM. Rows beyond what a footer should hold are left out, which is 0 as well:
+ * a reader then looks at the records. */
+int stoup_vol_add_zone(struct stoup_vol_writer *writer, const uint8_t *row, uint32_t len);
 
 /* Finish: the tail (padding, footer, trailer) goes to *ret_off; the header (64 bytes) to offset 0.
  * May be called again with another header (batch_cnt known late); NULL: the one given to

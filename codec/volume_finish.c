@@ -3,7 +3,7 @@
  *
  *      series --sort by (name, schema hash)--> rank
  *      segments --counting sort by rank, stable: so in key order--> consecutive per series
- *      [zero to 64][head][section table][strings][schemas] ... [superseded][trailer]   = the tail
+ *      [zero to 64][head][section table][strings][schemas] ... [superseded][zones][sources][trailer]   = the tail
  *
  * The tail is parsed before it is handed out. That costs about as much as making it, and gives one
  * place for the rules of the format: the reader's.
@@ -31,8 +31,10 @@ struct finish {
 	uint32_t *ranks;            /* [series as added] */
 	uint32_t *places;           /* [rank]: where its next segment goes */
 	uint32_t series_cnt;        /* those with segments */
-	struct stoup_vol_disk_section
-		sections[SECTION_CNT + 2]; /* [kind]; the sources behind them */
+	uint32_t *added;            /* [segment in the file]: as added */
+	/* [kind]; behind them those that may be there, in order */
+	struct stoup_vol_disk_section sections[SECTION_CNT + 3];
+	uint32_t zones_at, sources_at; /* 0: not there */
 	uint32_t section_cnt;
 	uint64_t footer_off, footer_len;
 	uint8_t *footer; /* inside the tail */
@@ -65,7 +67,8 @@ static int finish_sort(struct finish *finish)
 	finish->order = calloc(cnt, sizeof(*finish->order));
 	finish->ranks = calloc(cnt, sizeof(*finish->ranks));
 	finish->places = calloc(cnt, sizeof(*finish->places));
-	if (!finish->order || !finish->ranks || !finish->places)
+	finish->added = calloc((size_t)writer->segments.cnt + 1, sizeof(*finish->added));
+	if (!finish->order || !finish->ranks || !finish->places || !finish->added)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < writer->series.cnt; i++) {
 		if (series[i].segment_cnt)
@@ -118,6 +121,20 @@ static uint64_t string_len(const struct finish *finish)
 	return len;
 }
 
+/* Entry `at` of the section table, whose section begins at `off`: where the next one does. */
+static uint64_t place(struct finish *finish, uint32_t at, uint32_t kind, uint32_t entry_len,
+	uint64_t cnt, uint64_t off)
+{
+	finish->sections[at] = (struct stoup_vol_disk_section){
+		.kind = kind,
+		.entry_len = entry_len,
+		.off = off,
+		.len = cnt * entry_len,
+		.cnt = cnt,
+	};
+	return stoup_vol_align_up(off + cnt * entry_len, 8);
+}
+
 /* Fill the section table. -EFBIG where the footer would be longer than readers accept. */
 static int finish_places(struct finish *finish)
 {
@@ -134,33 +151,24 @@ static int finish_places(struct finish *finish)
 	static const uint32_t entry_lens[SECTION_CNT + 1] = {
 #define ENTRY_LEN(number, name, text, len) [number] = len,
 		STOUP_VOL_SECTIONS(ENTRY_LEN)};
+	uint32_t at = SECTION_CNT;
 	uint64_t off;
 
-	finish->section_cnt = SECTION_CNT + (writer->sources.cnt > 0);
+	finish->section_cnt = SECTION_CNT + (writer->zones.cnt > 0) + (writer->sources.cnt > 0);
 	off = sizeof(struct stoup_vol_disk_footer) +
 	      finish->section_cnt * sizeof(struct stoup_vol_disk_section);
 
-	for (uint32_t kind = 1; kind <= SECTION_CNT; kind++) {
-		uint64_t len = counts[kind] * entry_lens[kind];
-
-		finish->sections[kind] = (struct stoup_vol_disk_section){
-			.kind = kind,
-			.entry_len = entry_lens[kind],
-			.off = off,
-			.len = len,
-			.cnt = counts[kind],
-		};
-		off = stoup_vol_align_up(off + len, 8);
+	for (uint32_t kind = 1; kind <= SECTION_CNT; kind++)
+		off = place(finish, kind, kind, entry_lens[kind], counts[kind], off);
+	if (writer->zones.cnt > 0) {
+		finish->zones_at = ++at;
+		off = place(finish, at, STOUP_VOL_SECTION_ZONES, STOUP_VOL_ZONE_ENTRY_LEN,
+			writer->zones.cnt / STOUP_VOL_ZONE_ENTRY_LEN, off);
 	}
 	if (writer->sources.cnt > 0) {
-		finish->sections[SECTION_CNT + 1] = (struct stoup_vol_disk_section){
-			.kind = STOUP_VOL_SECTION_SOURCES,
-			.entry_len = sizeof(struct stoup_vol_source),
-			.off = off,
-			.len = writer->sources.cnt * sizeof(struct stoup_vol_source),
-			.cnt = writer->sources.cnt,
-		};
-		off += finish->sections[SECTION_CNT + 1].len;
+		finish->sources_at = ++at;
+		off = place(finish, at, STOUP_VOL_SECTION_SOURCES, sizeof(struct stoup_vol_source),
+			writer->sources.cnt, off);
 	}
 	finish->footer_len = off;
 	return off <= STOUP_VOL_FOOTER_CAP ? 0 : -EFBIG;
@@ -249,7 +257,7 @@ static void put_series(const struct finish *finish, uint32_t *string_off)
 	}
 }
 
-/* After put_series, because it moves the places on. */
+/* After put_series, because it moves the places on; before the zone maps, which follow the same order. */
 static void put_segments(const struct finish *finish)
 {
 	const struct stoup_vol_disk_segment *segments = finish->writer->segments.at;
@@ -259,6 +267,7 @@ static void put_segments(const struct finish *finish)
 		uint32_t rank = finish->ranks[disk.series_idx];
 
 		disk.series_idx = rank;
+		finish->added[finish->places[rank]] = i;
 		memcpy(section_at(finish, STOUP_VOL_SECTION_SEGMENTS, finish->places[rank]++),
 			&disk, sizeof(disk));
 	}
@@ -275,8 +284,10 @@ static void put_rest(const struct finish *finish)
 	if (writer->superseded.cnt)
 		memcpy(section_at(finish, STOUP_VOL_SECTION_SUPERSEDED, 0), writer->superseded.at,
 			(size_t)writer->superseded.cnt * 16);
-	if (writer->sources.cnt)
-		memcpy(section_at(finish, SECTION_CNT + 1, 0), writer->sources.at,
+	if (finish->zones_at)
+		stoup_vol_zones_put(writer, finish->added, section_at(finish, finish->zones_at, 0));
+	if (finish->sources_at)
+		memcpy(section_at(finish, finish->sources_at, 0), writer->sources.at,
 			writer->sources.cnt * sizeof(struct stoup_vol_source));
 }
 
@@ -344,6 +355,7 @@ int stoup_vol_finish(struct stoup_vol_writer *writer, const struct stoup_vol_hea
 	free(finish.order);
 	free(finish.ranks);
 	free(finish.places);
+	free(finish.added);
 	if (rc)
 		return rc;
 	memcpy(ret_header, bytes, sizeof(bytes));

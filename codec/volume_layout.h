@@ -179,8 +179,7 @@ STOUP_VOL_DISK_SUPERSEDED(STOUP_VOL_AT_SUPERSEDED)
 STOUP_VOL_DISK_SOURCE(STOUP_VOL_AT_SOURCE)
 
 /* Sections: X(number, C name, name in texts, bytes of one entry in minor 0). All are present once.
- * Number 8 is kept for zone maps (per segment and field the least and the greatest value); a reader
- * steps over every number that it does not know. */
+ * A reader steps over every number that it does not know. */
 #define STOUP_VOL_SECTIONS(X)                                                                      \
 	X(1, STRINGS, "strings", 1)                                                                \
 	X(2, SCHEMAS, "schema", 48)                                                                \
@@ -195,6 +194,10 @@ enum stoup_vol_section_kind {
 	STOUP_VOL_SECTIONS(STOUP_VOL_SECTION_ENUM)
 };
 #define STOUP_VOL_SECTION_LAST 7u
+
+/* Zone maps (zone.h), rows of words; present where there are some, once. */
+#define STOUP_VOL_SECTION_ZONES  8u
+#define STOUP_VOL_ZONE_ENTRY_LEN 8u
 
 /* Present where the volume knows of files that all its records came from; once. */
 #define STOUP_VOL_SECTION_SOURCES 9u

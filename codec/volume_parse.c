@@ -64,12 +64,18 @@ static int section_known(
 	struct stoup_vol_parser *parser, uint64_t at, const struct stoup_vol_disk_section *section)
 {
 	int is_sources = section->kind == STOUP_VOL_SECTION_SOURCES;
-	struct stoup_vol_table *table =
-		is_sources ? &parser->sources : &parser->tables[section->kind];
+	int is_zones = section->kind == STOUP_VOL_SECTION_ZONES;
+	struct stoup_vol_table *table = is_sources ? &parser->sources
+	                                : is_zones ? &parser->zones
+	                                           : &parser->tables[section->kind];
 	uint32_t least = is_sources ? (uint32_t)sizeof(struct stoup_vol_disk_source)
+	                 : is_zones ? STOUP_VOL_ZONE_ENTRY_LEN
 	                            : section_infos[section->kind].entry_len;
 	int exact = parser->strict || least == 1;
 
+	/* Of rows the words can not grow: another length is another thing of a later minor. */
+	if (is_zones && !parser->strict && section->entry_len != least)
+		return 0;
 	if (table->present)
 		return FOOTER_FAULT(
 			parser, SECTION_AT(kind), "section %u is present twice", section->kind);
@@ -116,6 +122,7 @@ static int section_parse(struct stoup_vol_parser *parser, uint64_t at, uint64_t 
 			parser, gap, "padding in front of section %u is not zero", section.kind);
 	*prev_end = section.off + section.len;
 	if ((section.kind && section.kind <= STOUP_VOL_SECTION_LAST) ||
+		section.kind == STOUP_VOL_SECTION_ZONES ||
 		section.kind == STOUP_VOL_SECTION_SOURCES)
 		return section_known(parser, at, &section);
 	return 0;
@@ -188,6 +195,8 @@ struct index_arrays {
 	struct stoup_vol_segment *segments;
 	uint8_t (*superseded)[16];
 	struct stoup_vol_source *sources;
+	uint32_t *zone_words;
+	uint8_t *zones;
 	char *strings;
 };
 
@@ -204,7 +213,7 @@ static struct stoup_vol_index *index_alloc(
 	const struct stoup_vol_parser *parser, struct index_arrays *ret)
 {
 	const struct stoup_vol_table *tables = parser->tables;
-	size_t total = 0, at[STOUP_VOL_SECTION_LAST + 1], sources_at;
+	size_t total = 0, at[STOUP_VOL_SECTION_LAST + 1], sources_at, zone_words_at, zones_at;
 	struct stoup_vol_index *index;
 	char *base;
 
@@ -219,6 +228,10 @@ static struct stoup_vol_index *index_alloc(
 	RESERVE(SEGMENTS, *ret->segments);
 	RESERVE(SUPERSEDED, *ret->superseded);
 	sources_at = index_reserve(&total, parser->sources.cnt, sizeof(*ret->sources));
+	zone_words_at = index_reserve(&total,
+		parser->zones.present ? tables[STOUP_VOL_SECTION_SEGMENTS].cnt : 0,
+		sizeof(*ret->zone_words));
+	zones_at = index_reserve(&total, parser->zones.cnt, STOUP_VOL_ZONE_ENTRY_LEN);
 	RESERVE(STRINGS, char);
 #undef RESERVE
 	base = malloc(total);
@@ -233,6 +246,8 @@ static struct stoup_vol_index *index_alloc(
 	ret->segments = (void *)(base + at[STOUP_VOL_SECTION_SEGMENTS]);
 	ret->superseded = (void *)(base + at[STOUP_VOL_SECTION_SUPERSEDED]);
 	ret->sources = (void *)(base + sources_at);
+	ret->zone_words = (void *)(base + zone_words_at);
+	ret->zones = (void *)(base + zones_at);
 	ret->strings = base + at[STOUP_VOL_SECTION_STRINGS];
 	index->schemas = ret->schemas;
 	index->fields = ret->fields;
@@ -248,6 +263,11 @@ static struct stoup_vol_index *index_alloc(
 	index->segment_cnt = (uint32_t)tables[STOUP_VOL_SECTION_SEGMENTS].cnt;
 	index->superseded_cnt = (uint32_t)tables[STOUP_VOL_SECTION_SUPERSEDED].cnt;
 	index->source_cnt = (uint32_t)parser->sources.cnt;
+	if (parser->zones.present) {
+		index->zone_words = ret->zone_words;
+		index->zones = ret->zones;
+		index->zone_len = parser->zones.cnt * STOUP_VOL_ZONE_ENTRY_LEN;
+	}
 	return index;
 }
 
@@ -482,6 +502,8 @@ static int index_build(struct stoup_vol_parser *parser, const struct stoup_vol_h
 	rc = copy_all(parser, &arrays);
 	if (!rc)
 		rc = stoup_vol_index_check(parser);
+	if (!rc)
+		rc = stoup_vol_zones_parse(parser, arrays.zone_words, arrays.zones);
 	if (rc) {
 		free(index);
 		return rc;

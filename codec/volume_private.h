@@ -5,6 +5,7 @@
  *      volume_parse.c   section table, and sections copied into the index
  *      volume_check.c   the rules that hold between the entries of an index
  *      volume_schema.c  the rules inside one schema, and its hash
+ *      volume_zones.c   zone maps, read and written
  *      volume_block.c   a block's bytes against the index, padding
  *      volume_write.c   the writer's state: what is appended
  *      volume_finish.c  the writer's end: sort, number, serialise
@@ -51,7 +52,7 @@ struct stoup_vol_parser {
 	 * lengths. */
 	int strict;
 	struct stoup_vol_table tables[STOUP_VOL_SECTION_LAST + 1];
-	struct stoup_vol_table sources;
+	struct stoup_vol_table sources, zones;
 	struct stoup_vol_index *index;
 	struct stoup_vol_fault *fault;
 };
@@ -62,6 +63,9 @@ int stoup_vol_entry_fault(const struct stoup_vol_parser *parser, uint32_t kind, 
 
 /* Check all rules between entries. 0, -EBADMSG with the parser's fault filled, -ENOMEM. */
 int stoup_vol_index_check(const struct stoup_vol_parser *parser);
+
+/* Copy the rows of an index that was checked and say where they begin (volume_zones.c). 0, or -EBADMSG. */
+int stoup_vol_zones_parse(const struct stoup_vol_parser *parser, uint32_t *words, uint8_t *zones);
 
 /* ---- schemas --------------------------------------------------------------------------------- */
 
@@ -122,11 +126,21 @@ struct stoup_vol_writer {
 	struct stoup_vol_array superseded; /* 16 bytes each */
 	struct stoup_vol_array sources;    /* struct stoup_vol_source */
 	struct stoup_vol_array names;      /* bytes: series names with their NUL */
+	struct stoup_vol_array zones; /* bytes: rows, in the order of their segments as added */
+	struct stoup_vol_array zone_words; /* uint32_t, as many as segments: as in an index */
 	uint32_t *slots;   /* hash map of (name, schema) to series index + 1; 0 = free */
 	uint32_t slot_cnt; /* a power of two, above 4/3 of the series */
 	uint64_t end_off;  /* file offset behind the last block */
 	uint8_t *tail;     /* what stoup_vol_finish made */
 };
+
+/* Room for `cnt` (at least 1) more entries; the first of them is returned, zeroed, and counted. NULL: no memory, or more
+ * entries than any footer holds. */
+void *stoup_vol_array_append(struct stoup_vol_array *array, uint32_t cnt, size_t entry_len);
+
+/* Write the rows in the order of segments in the file: order[number] is a segment as added. */
+void stoup_vol_zones_put(
+	const struct stoup_vol_writer *writer, const uint32_t *order, uint8_t *ret);
 
 /* ---- small rules that the reader and the writer share ---------------------------------------- */
 

@@ -27,9 +27,7 @@
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-/* Room for `cnt` (at least 1) more entries; the first of them is returned, zeroed, and counted.
- * NULL: no memory, or more entries than any footer holds. */
-static void *array_append(struct stoup_vol_array *array, uint32_t cnt, size_t entry_len)
+void *stoup_vol_array_append(struct stoup_vol_array *array, uint32_t cnt, size_t entry_len)
 {
 	uint64_t need = (uint64_t)array->cnt + cnt, cap = array->cap ? array->cap : ARRAY_CAP_MIN;
 	char *at = array->at;
@@ -77,6 +75,8 @@ void stoup_vol_writer_destroy(struct stoup_vol_writer *writer)
 	free(writer->superseded.at);
 	free(writer->sources.at);
 	free(writer->names.at);
+	free(writer->zones.at);
+	free(writer->zone_words.at);
 	free(writer->slots);
 	free(writer->tail);
 	free(writer);
@@ -117,11 +117,11 @@ int stoup_vol_add_schema(struct stoup_vol_writer *writer, const struct stoup_vol
 		if (others[i].schema.hash == schema->hash && !strcmp(others[i].name, schema->name))
 			return -EEXIST;
 	}
-	entry = array_append(&writer->schemas, 1, sizeof(*entry));
+	entry = stoup_vol_array_append(&writer->schemas, 1, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;
 	if (schema->field_cnt) {
-		copy = array_append(&writer->fields, schema->field_cnt, sizeof(*copy));
+		copy = stoup_vol_array_append(&writer->fields, schema->field_cnt, sizeof(*copy));
 		if (!copy) {
 			writer->schemas.cnt--;
 			return -ENOMEM;
@@ -200,10 +200,10 @@ int64_t stoup_vol_add_series(
 	slot = series_slot(writer, name, len, schema_idx);
 	if (*slot)
 		return -EEXIST;
-	entry = array_append(&writer->series, 1, sizeof(*entry));
+	entry = stoup_vol_array_append(&writer->series, 1, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;
-	copy = array_append(&writer->names, (uint32_t)len + 1, 1);
+	copy = stoup_vol_array_append(&writer->names, (uint32_t)len + 1, 1);
 	if (!copy) {
 		writer->series.cnt--;
 		return -ENOMEM;
@@ -219,7 +219,7 @@ int64_t stoup_vol_add_series(
 
 int stoup_vol_add_superseded(struct stoup_vol_writer *writer, const uint8_t id[16])
 {
-	uint8_t *entry = array_append(&writer->superseded, 1, 16);
+	uint8_t *entry = stoup_vol_array_append(&writer->superseded, 1, 16);
 
 	if (!entry)
 		return -ENOMEM;
@@ -233,7 +233,7 @@ int stoup_vol_add_source(struct stoup_vol_writer *writer, const struct stoup_vol
 
 	if (!stoup_vol_source_name_valid(source->name))
 		return -EINVAL;
-	entry = array_append(&writer->sources, 1, sizeof(*entry));
+	entry = stoup_vol_array_append(&writer->sources, 1, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;
 	*entry = *source;
@@ -257,7 +257,7 @@ int64_t stoup_vol_add_block(struct stoup_vol_writer *writer, uint32_t schema_idx
 		return -EINVAL;
 	if (off > BLOCK_END_CAP)
 		return -EFBIG;
-	entry = array_append(&writer->blocks, 1, sizeof(*entry));
+	entry = stoup_vol_array_append(&writer->blocks, 1, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;
 	entry->disk = (struct stoup_vol_disk_block){
@@ -313,13 +313,13 @@ int stoup_vol_add_segment(struct stoup_vol_writer *writer, uint32_t series_idx, 
 		raw_off >= block->disk.raw_len || first_key <= 0 || last_key < first_key ||
 		(series->segment_cnt && first_key < series->last_key))
 		return -EINVAL;
-	entry = array_append(&writer->segments, 1, sizeof(*entry));
+	entry = stoup_vol_array_append(&writer->segments, 1, sizeof(*entry));
 	if (!entry)
 		return -ENOMEM;
 	raw_len = segment_raw_len(writer, block, raw_off, record_cnt);
-	if (!raw_len) {
+	if (!raw_len || !stoup_vol_array_append(&writer->zone_words, 1, sizeof(uint32_t))) {
 		writer->segments.cnt--;
-		return -EINVAL;
+		return raw_len ? -ENOMEM : -EINVAL;
 	}
 	*entry = (struct stoup_vol_disk_segment){
 		.series_idx = series_idx,

@@ -100,6 +100,9 @@ int stoup_arrow_stream(struct stoup_cursor *cur, uint32_t flags, struct ArrowArr
 
 	if (!cur)
 		return stoup_error_set(err, -EINVAL, "%s", stoup_cursor_error(cur)->text);
+	if (!cur->schema)
+		return stoup_error_set(err, -EINVAL,
+			"a merge of series of different schemas has no columns: merge series of one schema");
 	rc = stoup_arrow_check(cur->schema, flags, err);
 	if (rc < 0)
 		return rc;

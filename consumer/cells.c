@@ -15,6 +15,14 @@
  * What may be leased: hands reserve the longest block that they have leased; those reservations
  * reach at most half of lease_bytes_cap. Shared cells count their bytes. The sum stays within the
  * cap, so that the lock-free path needs no count of its own.
+ *
+ * A merge leases one block per series at once, and must not be refused in the middle: all of it is promised before
+ * it begins, cells and bytes. Its cursors use shared cells, since series that are small lie in one block; such a
+ * cell draws its bytes from the promise and gives them back with its last reference. Whoever else joins a cell of
+ * that kind pays for it from the share, so that the promise stays whole.
+ *
+ *      reserved_bytes  [ hands | promised, not drawn ]     shared_bytes  [ drawn | others ]
+ *                                   `--draw-->-----------------------------^
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -106,6 +114,169 @@ static void use_next(struct stoup_cell *cell)
 	atomic_store_explicit(&cell->use, use + 1, memory_order_relaxed);
 }
 
+/* ---- promises (under the mutex) -------------------------------------------------------------- */
+
+static void promise_put(struct stoup_session *ses, struct stoup_promise *promise, uint32_t idx)
+{
+	ses->cells[idx].next = STOUP_CELL_NONE;
+	if (promise->last == STOUP_CELL_NONE)
+		promise->first = idx;
+	else
+		ses->cells[promise->last].next = idx;
+	promise->last = idx;
+}
+
+static uint32_t promise_take(struct stoup_session *ses, struct stoup_promise *promise)
+{
+	uint32_t idx = promise->first;
+
+	promise->first = ses->cells[idx].next;
+	if (promise->first == STOUP_CELL_NONE)
+		promise->last = STOUP_CELL_NONE;
+	return idx;
+}
+
+static int promise_refused(struct stoup_session *ses, const struct stoup_promise *promise,
+	uint64_t held, struct stoup_error *err)
+{
+	uint32_t free_cnt = atomic_load_explicit(&ses->free_cnt, memory_order_relaxed);
+
+	if (promise->cell_cnt > free_cnt) {
+		atomic_fetch_add_explicit(&ses->page->cells_refused_cnt, 1, memory_order_relaxed);
+		return stoup_error_set(err, -EMFILE,
+			"a merge of %u series needs %u lease cells, %u of %u are free: close cursors, "
+			"merge fewer, or start stoupd with more --cells (at most %u)",
+			promise->series_cnt, promise->cell_cnt, free_cnt, ses->cell_cap,
+			STOUP_CELL_CAP);
+	}
+	/* One lease is always possible, whatever its length. */
+	if (held + promise->bytes <= ses->lease_bytes_cap || (held == 0 && promise->cell_cnt == 1))
+		return 0;
+	atomic_fetch_add_explicit(&ses->page->bytes_refused_cnt, 1, memory_order_relaxed);
+	return stoup_error_set(err, -EDQUOT,
+		"a merge of %u series holds %llu bytes at once, one consumer of '%.48s' %llu "
+		"(%llu in use): release, merge fewer, or stoupd --lease-bytes %llu",
+		promise->series_cnt, (unsigned long long)promise->bytes, ses->pool,
+		(unsigned long long)ses->lease_bytes_cap, (unsigned long long)held,
+		(unsigned long long)(held + promise->bytes));
+}
+
+static int promise_keep(
+	struct stoup_session *ses, struct stoup_promise *promise, struct stoup_error *err)
+{
+	int rc = promise_refused(ses, promise, ses->reserved_bytes + ses->shared_bytes, err);
+
+	if (rc < 0)
+		return rc;
+	promise->session_no = ses->no;
+	promise->drawn = 0;
+	promise->first = promise->last = STOUP_CELL_NONE;
+	for (uint32_t i = 0; i < promise->cell_cnt; i++)
+		promise_put(ses, promise, cell_take(ses));
+	ses->reserved_bytes += promise->bytes;
+	return 0;
+}
+
+/* 1 with a cell whose bytes are drawn; 0: beyond what was promised, take it as others do. */
+static int promise_draw(struct stoup_session *ses, struct stoup_promise *promise, uint64_t bytes,
+	uint32_t *ret, struct stoup_error *err)
+{
+	int rc = promise->session_no == ses->no ? 0 : promise_keep(ses, promise, err);
+
+	if (rc < 0)
+		return rc;
+	if (promise->drawn + bytes > promise->bytes || promise->first == STOUP_CELL_NONE)
+		return 0;
+	*ret = promise_take(ses, promise);
+	ses->cells[*ret].promise = promise;
+	promise->drawn += bytes;
+	ses->reserved_bytes -= bytes;
+	return 1;
+}
+
+/* A cell of the promise becomes one of the share; the promise is whole again. */
+static void promise_undraw(struct stoup_session *ses, struct stoup_cell *cell)
+{
+	struct stoup_promise *promise = cell->promise;
+
+	cell->promise = NULL;
+	/* The merge went over to another session, with all of its promise. */
+	if (promise->session_no != ses->no)
+		return;
+	promise->drawn -= cell->bytes;
+	ses->reserved_bytes += cell->bytes;
+}
+
+/* Nobody leases by the cell any more: its bytes are free. */
+static void cell_return(struct stoup_session *ses, uint32_t idx)
+{
+	struct stoup_cell *cell = &ses->cells[idx];
+	struct stoup_promise *promise = cell->promise;
+
+	ses->shared_bytes -= cell->bytes;
+	if (promise)
+		promise_undraw(ses, cell);
+	if (promise && promise->session_no == ses->no)
+		promise_put(ses, promise, idx);
+	else
+		cell_give(ses, idx);
+}
+
+static int over_quota(struct stoup_session *ses, uint64_t bytes, struct stoup_error *err);
+
+/* One that is not of the merge joins a cell: 0; -EDQUOT when the share cannot pay for it. */
+static int promise_join(struct stoup_session *ses, struct stoup_cell *cell,
+	const struct stoup_promise *own, struct stoup_error *err)
+{
+	struct stoup_promise *promise = cell->promise;
+	uint32_t spare;
+	int rc;
+
+	if (!promise || promise == own)
+		return 0;
+	rc = over_quota(ses, cell->bytes, err);
+	if (rc < 0)
+		return rc;
+	promise_undraw(ses, cell);
+	if (promise->session_no == ses->no && (spare = cell_take(ses)) != STOUP_CELL_NONE)
+		promise_put(ses, promise, spare);
+	return 0;
+}
+
+int stoup_promise_make(
+	struct stoup_session *ses, struct stoup_promise *promise, struct stoup_error *err)
+{
+	int rc = -EPIPE;
+
+	pthread_mutex_lock(&ses->client->mutex);
+	if (ses->page)
+		rc = promise_keep(ses, promise, err);
+	pthread_mutex_unlock(&ses->client->mutex);
+	return rc;
+}
+
+void stoup_promise_end(struct stoup *st, struct stoup_promise *promise)
+{
+	pthread_mutex_lock(&st->mutex);
+	for (struct stoup_session *ses = st->sessions; ses; ses = ses->next) {
+		if (!ses->cells)
+			continue;
+		/* Cells that others joined stay theirs, paid for with what was drawn. */
+		for (uint32_t i = 0; i < ses->cell_cap; i++)
+			if (ses->cells[i].promise == promise)
+				ses->cells[i].promise = NULL;
+		if (promise->session_no != ses->no)
+			continue;
+		while (promise->first != STOUP_CELL_NONE)
+			cell_give(ses, promise_take(ses, promise));
+		ses->reserved_bytes -= promise->bytes - promise->drawn;
+	}
+	promise->session_no = 0;
+	pthread_mutex_unlock(&st->mutex);
+}
+
+/* ---- shared cells, again --------------------------------------------------------------------- */
+
 int stoup_cell_drop(struct stoup_session *ses, uint32_t idx)
 {
 	struct stoup_cell *cell = &ses->cells[idx];
@@ -119,9 +290,8 @@ int stoup_cell_drop(struct stoup_session *ses, uint32_t idx)
 	*at = cell->next;
 	cell->shared = 0;
 	use_next(cell);
-	ses->shared_bytes -= cell->bytes;
 	ring = stoup_lease_release(&ses->page->cells[idx], cell->word, &ses->control->starving);
-	cell_give(ses, idx);
+	cell_return(ses, idx);
 	return ring;
 }
 
@@ -143,15 +313,18 @@ static int over_quota(struct stoup_session *ses, uint64_t bytes, struct stoup_er
 }
 
 /* A free cell for a shared lease, its bytes counted. */
-static int shared_take(
-	struct stoup_session *ses, uint64_t bytes, uint32_t *ret, struct stoup_error *err)
+static int shared_take(struct stoup_session *ses, struct stoup_promise *promise, uint64_t bytes,
+	uint32_t *ret, struct stoup_error *err)
 {
-	int rc = over_quota(ses, bytes, err);
-	uint32_t idx;
+	uint32_t idx = STOUP_CELL_NONE;
+	int rc = promise ? promise_draw(ses, promise, bytes, &idx, err) : 0;
 
+	if (rc == 0)
+		rc = over_quota(ses, bytes, err);
 	if (rc < 0)
 		return rc;
-	idx = cell_take(ses);
+	if (idx == STOUP_CELL_NONE)
+		idx = cell_take(ses);
 	if (idx == STOUP_CELL_NONE) {
 		atomic_fetch_add_explicit(&ses->page->cells_refused_cnt, 1, memory_order_relaxed);
 		return stoup_error_set(err, -EMFILE,
@@ -165,15 +338,11 @@ static int shared_take(
 	return 0;
 }
 
-static void shared_untake(struct stoup_session *ses, uint32_t idx)
-{
-	ses->shared_bytes -= ses->cells[idx].bytes;
-	cell_give(ses, idx);
-}
-
 /* Cell idx leases `word`: make it shared, or count on the cell that has the word already. Returns
- * the cell that counts. */
-static uint32_t shared_settle(struct stoup_session *ses, uint32_t idx, uint64_t word)
+ * the cell that counts. A merge whose cell is joined here by another, for which the share is too small, goes on
+ * paying for it: the lease is taken already. */
+static uint32_t shared_settle(
+	struct stoup_session *ses, const struct stoup_promise *own, uint32_t idx, uint64_t word)
 {
 	uint32_t other = shared_find(ses, word);
 
@@ -186,7 +355,8 @@ static uint32_t shared_settle(struct stoup_session *ses, uint32_t idx, uint64_t 
 	ses->cells[other].refs++;
 	if (stoup_lease_release(&ses->page->cells[idx], word, &ses->control->starving))
 		stoup_wait_ring(ses);
-	shared_untake(ses, idx);
+	cell_return(ses, idx);
+	promise_join(ses, &ses->cells[other], own, NULL);
 	return other;
 }
 
@@ -271,6 +441,8 @@ static int hand_prepare(struct stoup_session *ses, struct stoup_hand *hand, uint
 {
 	int ready;
 
+	if (hand->promise)
+		return 0;
 	pthread_mutex_lock(&ses->client->mutex);
 	if (hand->at == hand->cnt)
 		hand_grow(ses, hand);
@@ -354,8 +526,9 @@ static void grip_shared(struct stoup_session *ses, uint32_t idx, struct stoup_gr
 }
 
 /* Under the mutex: 1 leased, 0 miss, or an error. */
-static int shared_hit(struct stoup_session *ses, const _Atomic uint64_t *residency, uint64_t bytes,
-	struct stoup_grip *grip, struct stoup_error *err)
+static int shared_hit(struct stoup_session *ses, struct stoup_promise *promise,
+	const _Atomic uint64_t *residency, uint64_t bytes, struct stoup_grip *grip,
+	struct stoup_error *err)
 {
 	/* A word that one of our cells leases cannot be evicted: joining it needs no exchange. */
 	uint64_t word = atomic_load_explicit(residency, memory_order_acquire);
@@ -366,19 +539,22 @@ static int shared_hit(struct stoup_session *ses, const _Atomic uint64_t *residen
 		return 0;
 	idx = shared_find(ses, word);
 	if (idx != STOUP_CELL_NONE) {
+		rc = promise_join(ses, &ses->cells[idx], promise, err);
+		if (rc < 0)
+			return rc;
 		ses->cells[idx].refs++;
 		grip_shared(ses, idx, grip);
 		return 1;
 	}
-	rc = shared_take(ses, bytes, &idx, err);
+	rc = shared_take(ses, promise, bytes, &idx, err);
 	if (rc < 0)
 		return rc;
 	word = stoup_lease_acquire(residency, &ses->page->cells[idx]);
 	if (word == 0) {
-		shared_untake(ses, idx);
+		cell_return(ses, idx);
 		return 0;
 	}
-	grip_shared(ses, shared_settle(ses, idx, word), grip);
+	grip_shared(ses, shared_settle(ses, promise, idx, word), grip);
 	return 1;
 }
 
@@ -403,30 +579,30 @@ int stoup_grip_hit(struct stoup_session *ses, struct stoup_hand *hand,
 		return grip_place(ses, hand, vol, block_idx, grip, err);
 	}
 	pthread_mutex_lock(&ses->client->mutex);
-	rc = shared_hit(ses, residency, bytes, grip, err);
+	rc = shared_hit(ses, hand->promise, residency, bytes, grip, err);
 	pthread_mutex_unlock(&ses->client->mutex);
 	return rc <= 0 ? rc : grip_place(ses, hand, vol, block_idx, grip, err);
 }
 
-static int shared_wait(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
-	uint32_t block_idx, const struct stoup_ahead *ahead, struct stoup_grip *grip,
-	struct stoup_error *err)
+static int shared_wait(struct stoup_session *ses, struct stoup_promise *promise,
+	const struct stoup_snapshot_volume *vol, uint32_t block_idx,
+	const struct stoup_ahead *ahead, struct stoup_grip *grip, struct stoup_error *err)
 {
 	uint64_t word = 0;
 	uint32_t idx = 0;
 	int rc;
 
 	pthread_mutex_lock(&ses->client->mutex);
-	rc = shared_take(ses, block_bytes(vol, block_idx), &idx, err);
+	rc = shared_take(ses, promise, block_bytes(vol, block_idx), &idx, err);
 	pthread_mutex_unlock(&ses->client->mutex);
 	if (rc < 0)
 		return rc;
 	rc = stoup_wait_grant(ses, vol, block_idx, idx, ahead, &word, err);
 	pthread_mutex_lock(&ses->client->mutex);
 	if (rc < 0)
-		shared_untake(ses, idx);
+		cell_return(ses, idx);
 	else
-		grip_shared(ses, shared_settle(ses, idx, word), grip);
+		grip_shared(ses, shared_settle(ses, promise, idx, word), grip);
 	pthread_mutex_unlock(&ses->client->mutex);
 	return rc;
 }
@@ -447,7 +623,7 @@ int stoup_grip_wait(struct stoup_session *ses, struct stoup_hand *hand,
 		hand->at++;
 		grip_private(ses, idx, word, bytes, grip);
 	} else {
-		rc = shared_wait(ses, vol, block_idx, ahead, grip, err);
+		rc = shared_wait(ses, hand->promise, vol, block_idx, ahead, grip, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -502,6 +678,9 @@ int stoup_cell_share(struct stoup_session *ses, uint32_t idx, uint32_t *ret)
 		}
 		idx = other;
 	}
+	rc = promise_join(ses, &ses->cells[idx], NULL, NULL);
+	if (rc < 0)
+		return rc;
 	ses->cells[idx].refs++;
 	*ret = idx;
 	return 0;

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <time.h>
 #include "consumer/client.h"
+#include "consumer/stoup_bars.h"
 #include "consumer/direct.h"
 #include "shm/clock.h"
 #include "shm/lease.h"
@@ -73,6 +74,9 @@ size_t stoup_struct_len(const char *name)
 		size_t len;
 	} table[] = {
 		{"stoup_count", sizeof(struct stoup_count)},
+		{"stoup_bar_record", sizeof(struct stoup_bar_record)},
+		{"stoup_bar_record_f64", sizeof(struct stoup_bar_record_f64)},
+		{"stoup_bars_spec", sizeof(struct stoup_bars_spec)},
 		{"stoup_error", sizeof(struct stoup_error)},
 		{"stoup_field", sizeof(struct stoup_field)},
 		{"stoup_fork", sizeof(struct stoup_fork)},
@@ -83,11 +87,14 @@ size_t stoup_struct_len(const char *name)
 		{"stoup_message_head", sizeof(struct stoup_message_head)},
 		{"stoup_options", sizeof(struct stoup_options)},
 		{"stoup_range", sizeof(struct stoup_range)},
+		{"stoup_replay_options", sizeof(struct stoup_replay_options)},
+		{"stoup_replay_state", sizeof(struct stoup_replay_state)},
 		{"stoup_require", sizeof(struct stoup_require)},
 		{"stoup_schema", sizeof(struct stoup_schema)},
 		{"stoup_series", sizeof(struct stoup_series)},
 		{"stoup_span", sizeof(struct stoup_span)},
 		{"stoup_stats", sizeof(struct stoup_stats)},
+		{"stoup_text_view", sizeof(struct stoup_text_view)},
 	};
 
 	for (size_t i = 0; name && i < sizeof(table) / sizeof(table[0]); i++)

@@ -100,7 +100,19 @@ struct stoup_cell {
 	uint64_t bytes; /* of the pool that it keeps */
 	uint32_t refs;  /* shared: cursors and holders that count on it */
 	uint32_t shared;
-	uint32_t next; /* in the free list or the hash chain */
+	uint32_t next;                 /* in the free list or the hash chain */
+	struct stoup_promise *promise; /* its bytes are drawn from there; NULL: from the share */
+};
+
+/* A part of the share and cells that are kept for the cursors of one merge, so that none of its leases is
+ * refused. Under the mutex. What is not drawn is counted in the session's reserved_bytes. */
+struct stoup_promise {
+	uint32_t session_no; /* where it is kept; 0: nowhere yet */
+	uint32_t cell_cnt;   /* leases at the same time */
+	uint64_t bytes;      /* of all of them */
+	uint64_t drawn;
+	uint32_t first, last; /* cells that are not drawn, oldest first */
+	uint32_t series_cnt;  /* for the text of a refusal */
 };
 
 /* What stoup_hold gave out: a lease names its entry and its use. */
@@ -116,6 +128,8 @@ struct stoup_hand {
 	uint32_t cells[STOUP_HAND_CAP];
 	uint32_t cnt, at, fresh; /* cells; the next one to use; how many of them were used */
 	uint64_t reserved;       /* bytes counted in reserved_bytes for this cursor */
+	struct stoup_promise
+		*promise; /* of the merge that it belongs to: it leases by shared cells */
 };
 
 /* A block that a cursor has leased. */
@@ -450,6 +464,14 @@ int stoup_cell_share(struct stoup_session *ses, uint32_t cell_idx, uint32_t *ret
 
 /* One reference less, under the mutex. 1: the doorbell must ring. */
 int stoup_cell_drop(struct stoup_session *ses, uint32_t cell_idx);
+
+/* Keep promise->bytes and promise->cell_cnt cells for a merge in this session: 0; -EDQUOT, -EMFILE with text, and
+ * nothing is kept. Where its cursors go over to another session, the first one's next lease does it there. */
+int stoup_promise_make(
+	struct stoup_session *ses, struct stoup_promise *promise, struct stoup_error *err);
+
+/* The merge goes, its cursors have gone: what was kept is free. */
+void stoup_promise_end(struct stoup *st, struct stoup_promise *promise);
 
 /* ---- wait.c ---------------------------------------------------------------------------------- */
 

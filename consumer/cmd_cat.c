@@ -1,315 +1,312 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_cat.c - `stoup cat POOL SERIES`: records as CSV or JSON lines, or as a NumPy file.
+/* cmd_cat.c - `stoup cat POOL SERIES...`: what a store is asked, answered as text, or as a NumPy file.
  *
- *      pool or store/ --attach--> series --scan--> span --field by field--> text on stdout
+ *      command line --tool_ask--> series by name or pattern --tool_query--> rows --tool_table, tool_npy--> stdout
  *
  * Numbers are exact decimals, times ISO 8601 with nanoseconds, undefined values print as nothing (CSV) or
  * null (JSON). Reserved bytes are not printed.
  */
 #include <errno.h>
-#include <getopt.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "consumer/stoup.h"
 #include "consumer/tool_args.h"
-#include "consumer/tool_docs.h"
+#include "consumer/tool_ask.h"
 #include "consumer/tool_npy.h"
-#include "consumer/tool_text.h"
+#include "consumer/tool_pick.h"
+#include "consumer/tool_query.h"
+#include "consumer/tool_table.h"
 #include "consumer/tools.h"
 
 #define OUT_LEN (1u << 18) /* bytes that stdout collects before a write */
 
 static const char usage[] =
-	"usage: stoup cat [options] POOL SERIES\n"
-	"Print the records of a series. POOL is the name of a pool, or the path of a store with a "
-	"slash\n"
-	"(joins its automatic daemon, which is started when there is none).\n"
+	"usage: stoup cat [options] POOL SERIES|PATTERN...\n"
+	"Print the records of series. POOL is the name of a pool, or the path of a store with a slash\n"
+	"(joins its automatic daemon, which is started when there is none). A PATTERN (* ? []) stands for all\n"
+	"series whose names it matches; * goes over slashes. Of several series each line begins with its name.\n"
 	"\n"
-	"  --from TIME      first key (inclusive): ISO 8601, or ns since the epoch\n"
-	"  --to TIME        last key (exclusive)\n"
-	"  --backward       the last record first\n"
-	"  --limit N        print at most N records\n"
-	"  --format KIND    csv (default), jsonl; npy, npz: a NumPy array of the records, with all\n"
-	"                   fields (redirect it: > a.npy)\n"
-	"                   messages: key and text, or hexadecimal digits where they are no text;\n"
-	"                   lines: NANOSECONDS JSON, as `stoup ingest` reads it\n"
-	"  --where FILTER   documents: those of which it holds, such as\n"
-	"                   'data.e = \"trade\" and (data.p >= 61800 or data.m exists)'\n"
+	"which records:\n"
+	"  --from TIME      those whose key is TIME or later: ISO 8601, or a count since 1970\n"
+	"  --after TIME     those whose key is later than TIME\n"
+	"  --to TIME        those whose key is earlier than TIME\n"
+	"  --until TIME     those whose key is TIME or earlier\n"
+	"  --at-ordinal A[:B]\n"
+	"                   record A of the series, counted from 0; those from A on before B\n"
+	"  --asof TIME      the last record of each series that was known at TIME, its key included; may be\n"
+	"                   said again\n"
+	"  --where FILTER   those of which it holds, such as \"price > 100.25 and side = 'B'\", of documents\n"
+	"                   'data.e = \"trade\" and data.p >= 61800'; said again, both must hold\n"
+	"  --first N        the first N of each series, or of all with --merge\n"
+	"  --last N         the last N\n"
+	"\n"
+	"in which order:\n"
+	"  --merge          all series in one order of time, those of one time in the order of the series\n"
+	"  --reverse        the last record first; --backward is the same\n"
+	"  --limit N        print at most N, in the order of printing\n"
+	"  --follow         go on with what is added later, until Ctrl-C\n"
+	"\n"
+	"as what:\n"
+	"  --select A,B     these columns of records, in this order; may be said again\n"
 	"  --path PATH      documents: the value there instead of the whole; may be said again\n"
+	"  --bars SPEC      bars made of trades: 1m, 1h (time), 100t (trades), 5000v (volume), 1000000n\n"
+	"                   (notional), instead of the records; the last one may be partial\n"
+	"  --count          how many records there are, and no more\n"
+	"  --format KIND    csv (default), jsonl (a JSON object each line), json (an array of them);\n"
+	"                   npy, npz: a NumPy array of the records, with all fields (redirect it: > a.npy);\n"
+	"                   lines: NANOSECONDS JSON, as `stoup ingest` reads messages that are JSON\n"
 	"  --no-header      CSV without the line of names\n"
 	"  --skip-damaged   go on behind a damaged block: told on stderr, exit status 1\n"
 	"\n"
 	"Exit status: 0 done, 1 failed, 2 usage.\n";
 
-struct cat {
-	const char *pool, *series;
-	struct stoup_range range;
-	uint64_t limit;
-	int json, header, skip;
-	int npy, npz;                /* an array instead; npz: in a zip */
-	int lines;                   /* of JSON, with their keys */
-	struct stoup_tool_docs docs; /* what was said; then the text's */
-	struct stoup_text text;
-};
+/* ---- which series ------------------------------------------------------------------------------- */
 
-static const struct option options[] = {
-	{"from", required_argument, NULL, 'f'},
-	{"to", required_argument, NULL, 't'},
-	{"backward", no_argument, NULL, 'b'},
-	{"limit", required_argument, NULL, 'l'},
-	{"format", required_argument, NULL, 'o'},
-	{"no-header", no_argument, NULL, 'n'},
-	{"where", required_argument, NULL, 'w'},
-	{"path", required_argument, NULL, 'p'},
-	{"skip-damaged", no_argument, NULL, 's'},
-	{"help", no_argument, NULL, 'h'},
-	{NULL, 0, NULL, 0},
-};
-
-/* ---- options ---------------------------------------------------------------------------------- */
-
-static int limit_option(const char *text, uint64_t *ret)
+static int has(const struct stoup_query *query, const struct stoup_series *series)
 {
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	if (!errno && end != text && !*end && text[0] != '-')
-		return 0;
-	fprintf(stderr, "stoup cat: --limit %s: a number is wanted\n", text);
-	return -EINVAL;
-}
-
-static int format_option(const char *text, struct cat *cat)
-{
-	cat->json = strcmp(text, "jsonl") == 0;
-	cat->npz = strcmp(text, "npz") == 0;
-	cat->npy = cat->npz || strcmp(text, "npy") == 0;
-	cat->lines = strcmp(text, "lines") == 0;
-	if (cat->json || cat->npy || cat->lines || strcmp(text, "csv") == 0)
-		return 0;
-	fprintf(stderr, "stoup cat: --format %s: none of csv, jsonl, lines, npy and npz\n", text);
-	return -EINVAL;
-}
-
-static int docs_option(struct cat *cat, int where, const char *text)
-{
-	struct stoup_error err = {0};
-	int rc = where ? stoup_tool_docs_where(&cat->docs, text, &err)
-	               : stoup_tool_docs_path(&cat->docs, text, &err);
-
-	if (rc < 0)
-		fprintf(stderr, "stoup cat: --%s: %s\n", where ? "where" : "path", err.text);
-	return rc;
-}
-
-static int set_option(struct cat *cat, int which)
-{
-	switch (which) {
-	case 'f':
-		return stoup_tool_time("stoup cat", optarg, &cat->range.from_ns);
-	case 't':
-		return stoup_tool_time("stoup cat", optarg, &cat->range.to_ns);
-	case 'b':
-		cat->range.flags |= STOUP_BACKWARD;
-		return 0;
-	case 'l':
-		return limit_option(optarg, &cat->limit);
-	case 'o':
-		return format_option(optarg, cat);
-	case 'w':
-	case 'p':
-		return docs_option(cat, which == 'w', optarg);
-	case 'n':
-		cat->header = 0;
-		return 0;
-	case 's':
-		cat->skip = 1;
-		return 0;
-	default:
-		return -EINVAL;
-	}
-}
-
-static int parse(int argc, char **argv, struct cat *cat)
-{
-	int which;
-
-	optind = 1;
-	while ((which = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (which == 'h') {
-			fputs(usage, stdout);
+	for (size_t i = 0; i < query->source_cnt; i++)
+		if (query->sources[i].series.schema == series->schema &&
+			strcmp(query->sources[i].series.name, series->name) == 0)
 			return 1;
-		}
-		if (set_option(cat, which) < 0)
-			return -EINVAL;
-	}
-	if (optind == argc - 1) {
-		fprintf(stderr, "stoup cat: SERIES is missing; `stoup ls STORE` lists them\n");
-		return -EINVAL;
-	}
-	if (optind != argc - 2) {
-		fprintf(stderr, "stoup cat: POOL and SERIES are needed, and nothing else\n");
-		return -EINVAL;
-	}
-	if (cat->npy && (cat->skip || isatty(STDOUT_FILENO))) {
-		fprintf(stderr,
-			cat->skip
-				? "stoup cat: an array has no gaps: --skip-damaged is for csv and jsonl\n"
-				: "stoup cat: an array is no text: redirect it (> a.npy)\n");
-		return -EINVAL;
-	}
-	if (cat->lines && cat->docs.path_cnt > 0) {
-		fprintf(stderr,
-			"stoup cat: --path is for csv and jsonl: lines are whole messages\n");
-		return -EINVAL;
-	}
-	cat->pool = argv[optind];
-	cat->series = argv[optind + 1];
-	return stoup_tool_range_valid("stoup cat", &cat->range);
-}
-
-/* ---- printing --------------------------------------------------------------------------------- */
-
-/* At most *left records, which count down. 0 or -ENOMEM. */
-static int print_span(struct cat *cat, const struct stoup_span *span, uint64_t *left)
-{
-	int backward = (cat->range.flags & STOUP_BACKWARD) != 0;
-
-	for (uint64_t i = 0; i<span->record_cnt && * left> 0; i++) {
-		uint64_t at = backward ? span->record_cnt - 1 - i : i;
-		int rc = stoup_text_span(&cat->text, span, at);
-
-		if (rc < 0)
-			return rc;
-		*left -= (uint64_t)rc;
-	}
 	return 0;
 }
 
-/* ---- the scan --------------------------------------------------------------------------------- */
-
-/* A failure of stoup_next: 1 = it was stepped over, 0 = the end. */
-static int step_over(const struct cat *cat, struct stoup_cursor *cur, int rc)
+static int add(
+	struct stoup_query *query, const struct stoup_series *series, struct stoup_error *err)
 {
-	fflush(stdout);
-	fprintf(stderr, "stoup cat: %s\n", stoup_cursor_error(cur)->text);
-	if (!cat->skip || (rc != -EBADMSG && rc != -EIO && rc != -ENOTSUP))
+	struct stoup_source *sources;
+
+	if (has(query, series))
 		return 0;
-	fprintf(stderr, "stoup cat: %s%" PRId64 " records left out\n",
-		cat->range.from_ns || cat->range.to_ns ? "at most " : "", stoup_cursor_skip(cur));
-	return 1;
+	sources = reallocarray(query->sources, query->source_cnt + 1, sizeof(*sources));
+	if (!sources)
+		return stoup_error_set(
+			err, -ENOMEM, "no memory for %zu series", query->source_cnt + 1);
+	query->sources = sources;
+	sources[query->source_cnt++] =
+		(struct stoup_source){.series = *series, .schema = series->schema};
+	return 0;
 }
 
-static int print_all(struct cat *cat, struct stoup_cursor *cur)
+/* All series that a pattern matches, by name. */
+static int add_matching(struct stoup_query *query, const char *pattern, struct stoup_error *err)
 {
-	uint64_t left = cat->limit;
-	struct stoup_span span;
-	int rc, status = 0;
+	int64_t all = stoup_series_cnt(query->st);
+	int rc = all < 0 ? stoup_error_set(err, (int)all, "the series can not be listed") : 0;
+	int any = 0;
 
-	while (left > 0 && (rc = stoup_next(cur, &span)) != 0) {
-		if (rc < 0) {
-			status = 1;
-			if (!step_over(cat, cur, rc))
-				break;
+	for (uint64_t i = 0; rc == 0 && i < (uint64_t)all; i++) {
+		struct stoup_series series;
+
+		if (stoup_series_at(query->st, i, &series) < 0 ||
+			fnmatch(pattern, series.name, FNM_NOESCAPE) != 0)
 			continue;
-		}
-		if (print_span(cat, &span, &left) < 0) {
-			fprintf(stderr, "stoup cat: no memory to print a message\n");
-			return 1;
-		}
-		if (ferror(stdout))
-			break;
+		any = 1;
+		rc = add(query, &series, err);
 	}
+	if (rc == 0 && !any)
+		rc = stoup_error_set(err, -ENOENT, "no series matches '%.150s'", pattern);
+	return rc;
+}
+
+/* *ret_named: do lines name their series? */
+static int find_all(const struct stoup_ask *ask, struct stoup_query *query, int *ret_named,
+	struct stoup_error *err)
+{
+	int rc = 0, any_pattern = 0;
+
+	for (size_t i = 0; i < ask->name_cnt && rc == 0; i++) {
+		int is_pattern = strpbrk(ask->names[i], "*?[") != NULL;
+		struct stoup_series series;
+
+		rc = stoup_series_find(query->st, ask->names[i], &series, err);
+		if (rc == 0)
+			rc = add(query, &series, err);
+		else if (rc == -ENOENT && is_pattern) {
+			any_pattern = 1;
+			rc = add_matching(query, ask->names[i], err);
+		}
+	}
+	*ret_named = any_pattern || query->source_cnt > 1 || ask->merge || ask->asof_cnt > 0;
+	return rc;
+}
+
+/* ---- can it be had? ----------------------------------------------------------------------------- */
+
+static int source_check(
+	const struct stoup_ask *ask, const struct stoup_source *source, struct stoup_error *err)
+{
+	const struct stoup_schema *schema = source->schema;
+
+	if (ask->path_cnt > 0 && !stoup_tool_docs_are(schema))
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s has no documents that --path could look into: its schema is %s",
+			source->series.name, schema->name);
+	if (ask->kind == STOUP_TABLE_LINES && !stoup_tool_json_is(schema))
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s holds no JSON that --format lines could print: its schema is %s",
+			source->series.name, schema->name);
+	if (ask->npy && (schema->flags & STOUP_SCHEMA_VARIABLE))
+		return stoup_error_set(err, -ENOTSUP,
+			"%.150s holds messages of variable length, which are no array: --format csv or jsonl",
+			source->series.name);
+	return 0;
+}
+
+/* -EINVAL is a fault of the command line. */
+static int prepare(const struct stoup_ask *ask, struct stoup_query *query, struct stoup_error *err)
+{
+	int is_one = ask->npy || ask->kind == STOUP_TABLE_LINES, rc = 0;
+
+	if (is_one && query->source_cnt > 1)
+		return stoup_error_set(err, -EINVAL,
+			"--format %s is of one series, and these are %zu: `stoup export --directory` "
+			"writes a file for each",
+			ask->npz   ? "npz"
+			: ask->npy ? "npy"
+				   : "lines",
+			query->source_cnt);
+	for (size_t i = 0; i < query->source_cnt && rc == 0; i++) {
+		struct stoup_source *source = &query->sources[i];
+
+		rc = source_check(ask, source, err);
+		if (rc == 0 && ask->where_cnt > 0)
+			rc = stoup_pick_create(
+				&source->series, ask->wheres, ask->where_cnt, &source->pick, err);
+		if (rc == -EINVAL)
+			stoup_error_prefix(err, "--where");
+		if (rc == 0 && query->bars && stoup_source_bars(query, source, err) < 0)
+			rc = -ENOTSUP;
+	}
+	return rc;
+}
+
+/* ---- answers ------------------------------------------------------------------------------------ */
+
+static int print_counts(const struct stoup_table_options *options, struct stoup_query *query,
+	struct stoup_error *err)
+{
+	uint64_t *cnts = calloc(query->source_cnt, sizeof(*cnts));
+	int rc = cnts ? stoup_query_count(query, cnts, err)
+	              : stoup_error_set(err, -ENOMEM, "no memory for counts");
+	struct stoup_table_options of_all = *options;
+
+	of_all.names_series &= !query->merge;
+	if (rc == 0)
+		stoup_table_counts(
+			&of_all, query->sources, query->merge ? 1 : query->source_cnt, cnts);
+	free(cnts);
+	return rc;
+}
+
+/* *ret_usage: as of print_table. */
+static int print_array(const struct stoup_ask *ask, struct stoup_query *query, int *ret_usage,
+	struct stoup_error *err)
+{
+	struct stoup_columns columns = {0};
+	int64_t rc = stoup_columns_make(query->sources, 1, &ask->select, &columns, err);
+
+	stoup_columns_fini(&columns);
+	*ret_usage = rc == -EINVAL;
+	if (rc == 0)
+		rc = stoup_tool_npy_query(query, &ask->select, ask->npz, stdout, err);
+	return rc < 0 ? (int)rc : 0;
+}
+
+/* Rows as text. *ret_usage: the failure is one of the command line. */
+static int print_table(const struct stoup_table_options *options, struct stoup_query *query,
+	int *ret_usage, struct stoup_error *err)
+{
+	struct stoup_table *table = NULL;
+	int rc = stoup_table_begin(options, query->sources, query->source_cnt, &table, err);
+
+	*ret_usage = rc == -EINVAL;
+	if (rc == 0)
+		rc = stoup_query_run(query, stoup_table_take, table, err);
+	query->broken_cnt += stoup_table_end(table);
+	return rc;
+}
+
+static int answer(
+	const struct stoup_ask *ask, struct stoup_query *query, int named, struct stoup_error *err)
+{
+	struct stoup_table_options options = {.out = stdout,
+		.kind = ask->kind,
+		.header = ask->header,
+		.names_series = named,
+		.names_time = ask->asof_cnt > 0,
+		.select = ask->select,
+		.paths = ask->paths,
+		.path_cnt = ask->path_cnt};
+	int rc = prepare(ask, query, err), is_usage = rc == -EINVAL;
+
+	if (rc == 0 && ask->count)
+		rc = print_counts(&options, query, err);
+	else if (rc == 0 && ask->npy)
+		rc = print_array(ask, query, &is_usage, err);
+	else if (rc == 0)
+		rc = print_table(&options, query, &is_usage, err);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		/* A reader that went away, such as `head`, is not a failure to talk about. */
 		if (errno != EPIPE)
 			fprintf(stderr, "stoup cat: standard output: %s\n", strerror(errno));
-		status = 1;
+		return 1;
 	}
+	if (rc < 0)
+		fprintf(stderr, "stoup cat: %s\n", err->text);
+	if (query->broken_cnt > 0)
+		fprintf(stderr,
+			"stoup cat: %" PRIu64 " messages are no documents and were left out\n",
+			query->broken_cnt);
+	if (is_usage)
+		return 2;
+	return rc < 0 || query->broken_cnt > 0 || query->was_damaged;
+}
+
+static int run(const struct stoup_ask *ask, struct stoup *st, struct stoup_error *err)
+{
+	struct stoup_query query = {.st = st,
+		.range = ask->range,
+		.limit = ask->limit,
+		.merge = ask->merge,
+		.follow = ask->follow,
+		.skip_damaged = ask->skip_damaged,
+		.bars = ask->bars.kind ? &ask->bars : NULL,
+		.asof = ask->asof,
+		.asof_cnt = ask->asof_cnt};
+	int named, status = 1;
+
+	query.tail = ask->is_tail;
+	if (find_all(ask, &query, &named, err) < 0)
+		fprintf(stderr, "stoup cat: %s\n", err->text);
+	else
+		status = answer(ask, &query, named, err);
+	for (size_t i = 0; i < query.source_cnt; i++)
+		stoup_source_fini(&query.sources[i]);
+	free(query.sources);
 	return status;
-}
-
-/* Can what was asked for be had of this series? */
-static int series_check(
-	const struct cat *cat, const struct stoup_series *series, struct stoup_error *err)
-{
-	int are_docs = stoup_tool_docs_are(series->schema);
-
-	if ((cat->docs.filter || cat->docs.path_cnt) && !are_docs)
-		return stoup_error_set(err, -ENOTSUP,
-			"%.150s has no documents that --where and --path could look into: its schema is %s",
-			series->name, series->schema->name);
-	if (cat->lines && !are_docs && strcmp(series->schema->name, "json") != 0)
-		return stoup_error_set(err, -ENOTSUP,
-			"%.150s holds no JSON that --format lines could print: its schema is %s",
-			series->name, series->schema->name);
-	if (cat->npy && (series->schema->flags & STOUP_SCHEMA_VARIABLE))
-		return stoup_error_set(err, -ENOTSUP,
-			"%.150s holds messages of variable length, which are no array: --format csv or jsonl",
-			series->name);
-	return 0;
-}
-
-static int scan(struct cat *cat, struct stoup *st, struct stoup_error *err)
-{
-	struct stoup_series series;
-	struct stoup_cursor *cur;
-	int status;
-
-	if (stoup_series_find(st, cat->series, &series, err) < 0)
-		return -1;
-	if (series_check(cat, &series, err) < 0)
-		return -1;
-	if (cat->npy)
-		return stoup_tool_npy(st, &series, &cat->range, cat->limit, cat->npz, stdout, err) <
-		                       0
-		               ? -1
-		               : 0;
-	if (stoup_text_init(&cat->text, stdout, cat->json, series.schema) < 0 ||
-		stoup_scan(st, &series, &cat->range, &cur, err) < 0)
-		return -1;
-	cat->text.lines = cat->lines;
-	cat->text.docs = cat->docs;
-	cat->docs = (struct stoup_tool_docs){0};
-	if (cat->header)
-		stoup_text_header(&cat->text);
-	status = print_all(cat, cur);
-	stoup_cursor_close(cur);
-	if (cat->text.docs.broken_cnt == 0)
-		return status;
-	fprintf(stderr, "stoup cat: %" PRIu64 " messages are no documents and were left out\n",
-		cat->text.docs.broken_cnt);
-	return 1;
 }
 
 int stoup_cmd_cat(int argc, char **argv)
 {
-	struct cat cat = {.limit = UINT64_MAX, .header = 1};
 	struct stoup_error err = {0};
+	struct stoup_ask ask;
 	struct stoup *st;
-	int rc = parse(argc, argv, &cat);
+	int rc = stoup_ask_parse(argc, argv, &ask), status = rc < 0 ? 2 : 0;
 
-	if (rc < 0)
-		fputs("See `stoup help cat`.\n", stderr);
-	if (rc) {
-		stoup_tool_docs_fini(&cat.docs);
-		return rc < 0 ? 2 : 0;
-	}
-	if (stoup_tool_attach(cat.pool, 0, &st, &err) < 0) {
+	if (rc == 1)
+		fputs(usage, stdout);
+	if (rc == 0 && stoup_tool_attach(ask.pool, 0, &st, &err) < 0) {
 		fprintf(stderr, "stoup cat: %s\n", err.text);
-		stoup_tool_docs_fini(&cat.docs);
-		return 1;
+		status = 1;
+	} else if (rc == 0) {
+		setvbuf(stdout, NULL, _IOFBF, OUT_LEN);
+		status = run(&ask, st, &err);
+		stoup_detach(st);
 	}
-	setvbuf(stdout, NULL, _IOFBF, OUT_LEN);
-	rc = scan(&cat, st, &err);
-	if (rc < 0)
-		fprintf(stderr, "stoup cat: %s\n", err.text);
-	stoup_detach(st);
-	stoup_text_fini(&cat.text);
-	stoup_tool_docs_fini(&cat.docs);
-	return rc != 0;
+	stoup_ask_fini(&ask);
+	return status;
 }

@@ -42,21 +42,11 @@ static struct edge edge_of(const struct stoup_cursor *cur, int64_t key_ns)
 	return ret;
 }
 
-static uint64_t total_of(const struct stoup_cursor *cur)
-{
-	const struct stoup_part *last;
-
-	if (cur->part_cnt == 0)
-		return 0;
-	last = &cur->parts[cur->part_cnt - 1];
-	return last->ordinal + last->series->record_cnt;
-}
-
 /* The range's two ends; exact where cur->low and cur->high were settled. */
 static void edges_of(
 	const struct stoup_cursor *cur, int exact, struct edge *ret_begin, struct edge *ret_end)
 {
-	struct edge begin = {0, 0}, end = {total_of(cur), total_of(cur)};
+	struct edge begin = {0, 0}, end = {stoup_cursor_total(cur), stoup_cursor_total(cur)};
 
 	if (!exact && cur->range.from_ns != 0)
 		begin = edge_of(cur, cur->range.from_ns);

@@ -24,7 +24,10 @@
 #include <string.h>
 #include <time.h>
 #include "consumer/cursor.h"
+#include "consumer/asof.h"
 #include "consumer/direct.h"
+#include "consumer/merge.h"
+#include "consumer/stoup_filter.h"
 #include "shm/message.h"
 
 #define WINDOW_FIRST 2u
@@ -144,7 +147,7 @@ static void window_begin(struct stoup_cursor *cur)
 	const struct stoup_catalog_segment *seg = stoup_place_segment(cur, &cur->at);
 	uint64_t fit = 0, len;
 
-	if (seg) {
+	if (seg && !cur->no_ahead) {
 		len = cur->parts[cur->at.part].vol->blocks[seg->block_idx].raw_len;
 		len = (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
 		fit = len > 0 ? cur->ses->control->ahead_bytes_cap / len : 0;
@@ -155,9 +158,11 @@ static void window_begin(struct stoup_cursor *cur)
 
 void stoup_cursor_rewind(struct stoup_cursor *cur)
 {
+	cur->left_out += cur->at.left_out;
 	cur->at = cur->asked = (struct stoup_place){0};
 	cur->begin_ordinal = cur->low;
 	cur->end_ordinal = cur->high;
+	stoup_cursor_edge(cur);
 	if (cur->step < 0)
 		cur->at.part = cur->part_cnt - 1;
 	if (cur->part_cnt > 0)
@@ -193,8 +198,13 @@ const struct stoup_catalog_segment *stoup_place_segment(
 			continue;
 		}
 		seg = part_segments(part) + place->seg;
-		if (seg->record_cnt > 0)
-			return beyond(cur, part, seg) ? NULL : seg;
+		if (seg->record_cnt > 0) {
+			if (cur->bounded && beyond(cur, part, seg))
+				return NULL;
+			if (!cur->where || !stoup_where_excludes(cur, part, seg))
+				return seg;
+			place->left_out++;
+		}
 		place->seg += (uint32_t)cur->step;
 	}
 	return NULL;
@@ -219,9 +229,11 @@ static uint64_t border_of(const struct stoup_cursor *cur, struct stoup_place pla
 
 /* Does the limit reach as far? The segment in work counts whole: where the range cuts it, a little less is read
  * ahead than could be. */
-static int within(const struct stoup_cursor *cur, uint64_t from, uint64_t border)
+static int within(const struct stoup_cursor *cur)
 {
-	return (cur->step > 0 ? border - from : from - border) < cur->left;
+	uint64_t from = border_of(cur, cur->at), border = border_of(cur, cur->asked);
+
+	return (cur->step > 0 ? border - from : from - border) < cur->limit;
 }
 
 /* The next run of consecutive blocks within the window that are neither resident nor asked for. */
@@ -229,7 +241,6 @@ static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 {
 	const struct stoup_catalog_segment *seg;
 	uint64_t end = cur->at.pos + 1 + cur->window;
-	uint64_t from = border_of(cur, cur->at);
 
 	run->cnt = 0;
 	run->step = cur->step;
@@ -238,7 +249,7 @@ static void ahead_collect(struct stoup_cursor *cur, struct stoup_ahead *run)
 		place_advance(cur, &cur->asked);
 	}
 	while (cur->asked.pos < end && (seg = stoup_place_segment(cur, &cur->asked)) != NULL &&
-		within(cur, from, border_of(cur, cur->asked))) {
+		(cur->limit == UINT64_MAX || within(cur))) {
 		const struct stoup_snapshot_volume *vol = cur->parts[cur->asked.part].vol;
 		int absent = atomic_load_explicit(
 				     &vol->residency[seg->block_idx], memory_order_relaxed) == 0;
@@ -282,16 +293,6 @@ static void ahead_post(struct stoup_cursor *cur)
 }
 
 /* ---- one segment ----------------------------------------------------------------------------- */
-
-int64_t stoup_record_key(const uint8_t *base, uint64_t idx, const struct stoup_schema *schema)
-{
-	int64_t key;
-
-	if (schema->stride == 0)
-		return stoup_message_head_of(base + idx * STOUP_MESSAGE_STRIDE)->key;
-	memcpy(&key, base + idx * schema->stride + schema->key_off, sizeof(key));
-	return key;
-}
 
 size_t stoup_record_copy_len(const struct stoup_schema *schema)
 {
@@ -450,120 +451,8 @@ int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_seg
 
 /* ---- the calls ------------------------------------------------------------------------------- */
 
-static void explain_no_cursor(const struct stoup_cursor *cur, int rc, struct stoup_error *err)
-{
-	const char *pool = cur->ses->pool;
-
-	if (rc == -ENOENT)
-		stoup_error_set(err, rc,
-			"this series is not of pool '%s', or no longer: find it through the attachment "
-			"that scans it",
-			pool);
-	else
-		stoup_error_set(err, rc, "no memory for a cursor of '%s'", pool);
-}
-
-/* A cursor over the parts that the newest snapshot has. */
-static int cursor_make(struct stoup *st, const struct stoup_series *series, int needs_anchor,
-	struct stoup_cursor **ret, struct stoup_error *err)
-{
-	struct stoup_cursor *cur = calloc(1, sizeof(*cur));
-	int rc;
-
-	if (!cur)
-		return stoup_error_set(err, -ENOMEM, "no memory for a cursor");
-	cur->st = st;
-	cur->snap = stoup_snapshot_current(st);
-	cur->ses = cur->snap->session;
-	cur->grip.cell_idx = STOUP_CELL_NONE;
-	cur->look_in = cur->look_every = 1;
-	rc = stoup_registry_entry(st, series->id, &cur->name, &cur->schema);
-	/* Another attachment gives the same numbers to other series, and that one may be gone: compare the
-	 * pointers, do not follow them. */
-	if (rc == 0 && (cur->name != series->name || cur->schema != series->schema))
-		rc = -ENOENT;
-	if (rc == 0)
-		cur->stride = cur->schema->stride ? cur->schema->stride : STOUP_MESSAGE_STRIDE;
-	if (rc == 0)
-		rc = stoup_series_parts(
-			cur->snap, cur->name, cur->schema, &cur->parts, &cur->part_cnt);
-	if (rc == 0 && needs_anchor &&
-		!(cur->anchor.bytes = malloc(stoup_record_copy_len(cur->schema))))
-		rc = -ENOMEM;
-	if (rc == 0) {
-		*ret = cur;
-		return 0;
-	}
-	rc = rc == -ENOTUNIQ ? -ENOENT : rc;
-	explain_no_cursor(cur, rc, err);
-	stoup_snapshot_release(cur->snap);
-	stoup_session_release(cur->ses);
-	free(cur->parts);
-	free(cur);
-	return rc;
-}
-
-/* Have the cursor read the volumes' files, over the ends of daemons; where it may do without (OR_POOL), 0 as
- * well when it can not. */
-static int make_direct(struct stoup_cursor *cur, uint32_t flags, struct stoup_error *err)
-{
-	struct stoup_options *opt = &cur->st->opt;
-	struct stoup_error why = {0};
-	uint64_t until_ns = stoup_client_now() + opt->reconnect_ns;
-	int rc;
-
-	while ((rc = stoup_direct_open(cur, stoup_client_now() + opt->timeout_ns, &why)) ==
-		-EPIPE) {
-		rc = stoup_cursor_renew(cur, until_ns);
-		if (rc < 0) {
-			why = cur->error;
-			break;
-		}
-	}
-	/* Gone is gone, whatever one may do without. */
-	if (rc == 0 || ((flags & STOUP_DIRECT_OR_POOL) && !cur->failed)) {
-		cur->pending &= ~STOUP_PENDING_FILES;
-		return 0;
-	}
-	return stoup_error_set(err, rc, "%s", why.text);
-}
-
-int stoup_scan(struct stoup *st, const struct stoup_series *series, const struct stoup_range *range,
-	struct stoup_cursor **ret, struct stoup_error *err)
-{
-	struct stoup_cursor *cur = NULL;
-	uint32_t flags = range ? range->flags : 0;
-	int rc;
-
-	if (!stoup_client_own(st))
-		return stoup_client_refused(st, err);
-	if (!series)
-		return stoup_error_set(err, -EINVAL, "no series was given");
-	/* The range by itself first: whatever the series is, a range that can not be is told. */
-	rc = stoup_bounds_check(range, err);
-	if (rc < 0)
-		return rc;
-	rc = cursor_make(st, series,
-		(flags & STOUP_FOLLOW) || !(st->opt.flags & STOUP_NO_RECONNECT), &cur, err);
-	if (rc < 0)
-		return rc;
-	stoup_bounds_make(range, cur->schema, &cur->range);
-	stoup_cursor_bound(cur);
-	pthread_mutex_lock(&st->mutex);
-	st->cursor_cnt++;
-	pthread_mutex_unlock(&st->mutex);
-	if (flags & (STOUP_DIRECT | STOUP_DIRECT_OR_POOL))
-		rc = make_direct(cur, flags, err);
-	if (rc < 0) {
-		stoup_cursor_close(cur);
-		return rc;
-	}
-	*ret = cur;
-	return 0;
-}
-
 /* Bring the counters into the page. */
-static void flush(struct stoup_cursor *cur)
+void stoup_cursor_flush(struct stoup_cursor *cur)
 {
 	struct stoup_page *page = cur->ses->page;
 
@@ -578,7 +467,7 @@ static void flush(struct stoup_cursor *cur)
  * still serves this process is looked for at most a hundred times a second, which a look at the clock decides.
  * Fast callers look every STOUP_LOOK_CALLS calls, slow ones at each: so the news is never older than a few
  * milliseconds or one call. */
-static int pulse(struct stoup_cursor *cur)
+int stoup_cursor_pulse(struct stoup_cursor *cur)
 {
 	struct stoup_session *ses = cur->ses;
 	struct timespec ts;
@@ -586,7 +475,7 @@ static int pulse(struct stoup_cursor *cur)
 
 	if (cur->look_in-- > 1)
 		return stoup_session_check(ses, STOUP_LOOK_STATE);
-	flush(cur);
+	stoup_cursor_flush(cur);
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
 	now = (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 	if (now - cur->look_ns >= STOUP_PULSE_NS)
@@ -614,7 +503,7 @@ static void advance(struct stoup_cursor *cur)
 static int find(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	const struct stoup_catalog_segment *seg;
-	int rc = pulse(cur);
+	int rc = stoup_cursor_pulse(cur);
 
 	if (rc == 0 && cur->pending) {
 		rc = stoup_cursor_settle(cur);
@@ -647,7 +536,7 @@ static int step(struct stoup_cursor *cur, struct stoup_span *ret)
 		cur->record_cnt += ret->record_cnt;
 		return 1;
 	}
-	flush(cur);
+	stoup_cursor_flush(cur);
 	if (rc == 0 || rc == -EDQUOT || rc == -EPIPE)
 		stoup_hand_fini(cur->ses, &cur->hand);
 	cur->active = 0;
@@ -662,48 +551,26 @@ void stoup_cursor_let_go(struct stoup_cursor *cur)
 	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
 }
 
-/* stoup_next from the pool, or (`ret` NULL) only what is pending, over the ends of daemons. */
-static int pool_next(struct stoup_cursor *cur, struct stoup_span *ret)
-{
-	uint64_t deadline_ns = 0;
-	int rc;
-
-	while ((rc = step(cur, ret)) == -EPIPE && !cur->hasty) {
-		/* One deadline for the call, also when the next daemon ends as well. */
-		if (deadline_ns == 0)
-			deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
-		rc = stoup_cursor_renew(cur, deadline_ns);
-		if (rc < 0)
-			break;
-	}
-	return rc;
-}
-
 int stoup_cursor_ready(struct stoup_cursor *cur)
 {
-	if (!cur->pending)
-		return 0;
-	return cur->direct ? stoup_cursor_settle(cur) : pool_next(cur, NULL);
+	return cur->pending ? stoup_next(cur, NULL) : 0;
 }
 
-/* After the end of a cursor that follows: what a newer snapshot has, and so on. */
-static int next_followed(struct stoup_cursor *cur, struct stoup_span *ret)
+/* Map the files of a newer snapshot: 0; 1, some are compressed, and the pool has them; a negative errno. */
+static int reopen(struct stoup_cursor *cur)
 {
-	int rc;
+	int rc = stoup_cursor_files(cur, &cur->error);
 
-	while ((rc = stoup_follow(cur)) > 0) {
-		if (cur->pending & STOUP_PENDING_FILES)
-			rc = make_direct(cur, cur->range.flags, &cur->error);
-		if (rc >= 0)
-			rc = cur->direct ? stoup_direct_next(cur, ret) : pool_next(cur, ret);
-		if (rc != 0)
-			break;
-	}
+	if (rc == 0)
+		return !cur->direct;
+	/* The next call tries again. */
+	cur->direct = 1;
 	return rc;
 }
 
 int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
+	uint64_t deadline_ns = 0;
 	int rc;
 
 	if (!cur)
@@ -716,24 +583,35 @@ int stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		return cur->error.code;
 	cur->error.code = 0;
 	cur->error.text[0] = 0;
+	cur->lookup_failed = 0;
 	if (cur->owed) {
 		cur->owed = 0;
 		*ret = cur->owed_span;
 		return 1;
 	}
-	if (cur->pending & STOUP_PENDING_FILES) {
-		rc = make_direct(cur, cur->range.flags, &cur->error);
-		if (rc < 0)
-			return rc;
-	}
+	if (cur->merge)
+		return stoup_merge_next(cur, ret);
 	if (cur->direct) {
+		if ((cur->pending & STOUP_PENDING_FILES) && (rc = reopen(cur)) != 0)
+			return rc < 0 ? rc : stoup_next(cur, ret);
 		rc = stoup_direct_next(cur, ret);
 	} else {
 		stoup_cursor_let_go(cur);
-		rc = pool_next(cur, ret);
+		while ((rc = step(cur, ret)) == -EPIPE && !cur->hasty) {
+			/* One deadline for the call, also when the next daemon ends as well. */
+			if (deadline_ns == 0)
+				deadline_ns = stoup_client_now() + cur->st->opt.reconnect_ns;
+			rc = stoup_cursor_renew(cur, deadline_ns);
+			if (rc < 0)
+				break;
+		}
 	}
-	if (rc == 0 && (cur->range.flags & STOUP_FOLLOW))
-		rc = next_followed(cur, ret);
+	if (rc == 0 && (cur->range.flags & STOUP_FOLLOW)) {
+		rc = stoup_follow(cur);
+		/* Once for each newer snapshot. */
+		if (rc > 0)
+			return stoup_next(cur, ret);
+	}
 	if (rc >= 0)
 		cur->error.code = 0;
 	return rc;
@@ -749,13 +627,15 @@ int64_t stoup_cursor_skip(struct stoup_cursor *cur)
 		return -EINVAL;
 	if (!stoup_client_own(cur->st))
 		return -ECHILD;
-	if (cur->error.code == 0 || cur->failed || cur->pending)
+	if (cur->error.code == 0 || cur->failed || cur->pending || cur->lookup_failed)
 		return -EINVAL;
 	if (cur->owed) {
 		cur->owed = 0;
 		cur->error.code = 0;
 		return (int64_t)cur->owed_span.record_cnt;
 	}
+	if (cur->merge)
+		return stoup_merge_skip(cur);
 	seg = stoup_place_segment(cur, &cur->at);
 	if (!seg)
 		return 0;
@@ -793,12 +673,17 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 
 	if (!cur)
 		return;
+	if (cur->merge) {
+		stoup_merge_close(cur);
+		return;
+	}
 	st = cur->st;
+	stoup_lookup_fini(cur);
 	if (stoup_client_own(st)) {
 		stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
 		stoup_hand_fini(cur->ses, &cur->hand);
 		if (cur->active) {
-			flush(cur);
+			stoup_cursor_flush(cur);
 			stoup_session_leave(cur->ses);
 		}
 		stoup_snapshot_release(cur->snap);
@@ -808,6 +693,7 @@ void stoup_cursor_close(struct stoup_cursor *cur)
 		last = stoup_client_idle(st) && st->leaving;
 		pthread_mutex_unlock(&st->mutex);
 	}
+	stoup_filter_destroy(cur->where);
 	free(cur->anchor.bytes);
 	free(cur->parts);
 	free(cur);

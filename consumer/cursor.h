@@ -24,12 +24,15 @@
 #ifndef STOUP_CONSUMER_CURSOR_H
 #define STOUP_CONSUMER_CURSOR_H
 
+#include <string.h>
 #include "consumer/client.h"
+#include "shm/message.h"
 
 /* A place in the sequence of all segments. */
 struct stoup_place {
 	uint32_t part, seg; /* seg counts within its part; backward, UINT32_MAX is in front of 0 */
 	uint64_t pos;       /* segments before it, since the start of the scan */
+	uint64_t left_out;  /* segments that it moved over because the filter has nothing there */
 };
 
 /* A record that stood at the border of what was read: how to find it again in another snapshot. */
@@ -79,11 +82,14 @@ struct stoup_cursor {
 	struct stoup_place at;       /* the next segment */
 	struct stoup_place asked;    /* the first one not asked for */
 	int32_t step;                /* 1 forward, -1 backward */
+	struct stoup_filter *where;  /* NULL: all; of stoup_scan_where */
+	uint64_t left_out;           /* segments, before the scan went over to another daemon */
+	int bounded;                 /* the scan ends before the series does: stoup_cursor_edge */
 	/* What is to come lies in [begin_ordinal, end_ordinal). Forward: records before begin_ordinal were handed out
 	 * already, or are not of the range; backward: those from end_ordinal on. */
 	uint64_t begin_ordinal, end_ordinal;
 	uint64_t
-		left; /* records until the limit; counts down from UINT64_MAX where there is none */
+		limit; /* of records, from the first one on; UINT64_MAX: none, or it is an ordinal by now */
 	struct stoup_grip grip;
 	struct stoup_hand hand;
 	int active;       /* counts as a user of the session's memory */
@@ -91,19 +97,16 @@ struct stoup_cursor {
 	int failed;       /* for ever, with the error */
 	int direct;       /* reads the parts' files, needs no session (direct.c) */
 	int hasty;        /* a miss is -EAGAIN, and nothing is asked for (held.c) */
+	int no_ahead;     /* whoever has it reads ahead (merge_ahead.c) */
+	struct stoup_merge
+		*merge; /* it is many cursors: of all else here only st, owed and error count */
 	int owed; /* stoup_next returned owed_span, which could not be held: it comes again */
-	struct stoup_span owed_span;
 	/* the span that is out: its last record (backward: its first) becomes the anchor */
 	const uint8_t *span_base;
 	uint64_t span_cnt, span_ordinal; /* 0 records: none is out */
 	uint64_t
 		span_low; /* records in front of it that lie there too: of its segment, or its run */
-	struct stoup_bounds range;
-	uint64_t low,
-		high; /* the range's ordinals in the cursor's snapshot, as far as they are known */
 	struct stoup_anchor anchor;
-	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
-	uint64_t next_off; /* resuming: records between the anchor and the border */
 	/* what was passed last: its key, and how many records in a row have it */
 	int64_t tail_key;
 	uint64_t tail_ties;
@@ -113,7 +116,26 @@ struct stoup_cursor {
 	uint64_t look_ns;             /* last look at the clock */
 	uint32_t look_in, look_every; /* calls until the next one; calls between two */
 	struct stoup_error error;
+	/* What a hit does not read lies behind the text. */
+	struct stoup_bounds range;
+	uint64_t low,
+		high; /* the range's ordinals in the cursor's snapshot, as far as they are known */
+	int64_t until; /* the limit as an ordinal, end or (backward) begin, maybe below 0; where `limited` */
+	int limited;
+	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
+	uint64_t next_off; /* resuming: records between the anchor and the border */
+	struct stoup_span owed_span;
+	int lookup_failed;           /* the error is a lookup's, not the scan's */
+	struct stoup_lookup *lookup; /* of stoup_asof; NULL: never called */
 };
+
+/* Records of the series in the cursor's snapshot. */
+static inline uint64_t stoup_cursor_total(const struct stoup_cursor *cur)
+{
+	const struct stoup_part *last = cur->parts + cur->part_cnt;
+
+	return cur->part_cnt > 0 ? last[-1].ordinal + last[-1].series->record_cnt : 0;
+}
 
 /* ---- range.c --------------------------------------------------------------------------------- */
 
@@ -156,8 +178,21 @@ int stoup_cursor_end_edge(struct stoup_cursor *cur, uint64_t *ret);
 /* At work: do what is pending. 0, or as stoup_next. */
 int stoup_cursor_settle(struct stoup_cursor *cur);
 
-/* The limit lies in [*low, *high): cut there, and let nothing come after it. */
+/* from_ns, to_ns or the ordinals have changed: does the far end of the scan need a look at each segment? */
+static inline void stoup_cursor_edge(struct stoup_cursor *cur)
+{
+	cur->bounded = cur->step > 0 ? cur->to_ns != 0 || cur->end_ordinal != UINT64_MAX
+	                             : cur->from_ns != 0 || cur->begin_ordinal != 0;
+}
+
+/* The first records are [*low, *high): let nothing come after the limit that counts from them. */
 void stoup_cursor_limit(struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high);
+
+/* ---- scan.c ---------------------------------------------------------------------------------- */
+
+/* Have the cursor read the volumes' files, over the ends of daemons: 0, also where its range may do without
+ * (STOUP_DIRECT_OR_POOL) and they can not be had; else as stoup_direct_open, with text. */
+int stoup_cursor_files(struct stoup_cursor *cur, struct stoup_error *err);
 
 /* ---- follow.c -------------------------------------------------------------------------------- */
 
@@ -234,17 +269,22 @@ static inline void stoup_cursor_clip(
 		*high = cur->end_ordinal > ordinal ? cur->end_ordinal - ordinal : 0;
 }
 
-/* Count records [*low, *high), at least one, as handed out: those beyond the limit are cut away. */
+/* Records [*low, *high), at least one, are handed out: those beyond the limit are cut away. */
 static inline void stoup_cursor_count(
 	struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high)
 {
-	if (*high - *low >= cur->left)
+	if (cur->limit != UINT64_MAX)
 		stoup_cursor_limit(cur, ordinal, low, high);
-	cur->left -= *high - *low;
 }
 
 /* Remember where the span that is out ends, and give its block back. */
 void stoup_cursor_let_go(struct stoup_cursor *cur);
+
+/* Look for the daemon as each call does: 0, or -EPIPE. */
+int stoup_cursor_pulse(struct stoup_cursor *cur);
+
+/* Bring the counters into the page. */
+void stoup_cursor_flush(struct stoup_cursor *cur);
 
 /* A record as its schema's length, or a message as head and hash of its bytes, which may be millions: what tells
  * it from any other, in stoup_record_copy_len bytes at `dst`. */
@@ -254,11 +294,26 @@ void stoup_record_copy(
 
 /* Key of a record; the first of cnt records whose key is at least key_ns, and the first whose key is
  * above it. */
-int64_t stoup_record_key(const uint8_t *base, uint64_t idx, const struct stoup_schema *schema);
+static inline int64_t stoup_record_key(
+	const uint8_t *base, uint64_t idx, const struct stoup_schema *schema)
+{
+	int64_t key;
+
+	if (schema->stride == 0)
+		return stoup_message_head_of(base + idx * STOUP_MESSAGE_STRIDE)->key;
+	memcpy(&key, base + idx * schema->stride + schema->key_off, sizeof(key));
+	return key;
+}
 uint64_t stoup_record_bound(
 	const uint8_t *base, uint64_t cnt, const struct stoup_schema *schema, int64_t key_ns);
 uint64_t stoup_record_above(
 	const uint8_t *base, uint64_t cnt, const struct stoup_schema *schema, int64_t key_ns);
+
+/* ---- where.c --------------------------------------------------------------------------------- */
+
+/* Does the filter of the cursor, which has one, have nothing in that segment? */
+int stoup_where_excludes(const struct stoup_cursor *cur, const struct stoup_part *part,
+	const struct stoup_catalog_segment *seg);
 
 /* ---- resume.c -------------------------------------------------------------------------------- */
 

@@ -269,7 +269,7 @@ static int run_next(struct stoup_cursor *cur, struct run *run)
 		cur->at.pos++;
 		seg = stoup_place_segment(cur, &cur->at);
 		/* Behind the limit nothing is wanted. The first segment may be cut. */
-		if (!seg || cur->at.part != part_idx || more >= cur->left)
+		if (!seg || cur->at.part != part_idx || more >= cur->limit)
 			return 1;
 		if (cur->step > 0 ? !touches(cur, run->part, run->high, seg)
 				  : !touches(cur, run->part, seg, run->low))
@@ -380,6 +380,14 @@ static int served(struct stoup *st)
 	return rc == 0;
 }
 
+void stoup_direct_count(struct stoup *st, uint64_t span_cnt, uint64_t record_cnt)
+{
+	atomic_fetch_add_explicit(&st->direct_cnt, span_cnt, memory_order_relaxed);
+	atomic_fetch_add_explicit(&st->direct_record_cnt, record_cnt, memory_order_relaxed);
+	if (!served(st))
+		atomic_fetch_add_explicit(&st->direct_alone_cnt, span_cnt, memory_order_relaxed);
+}
+
 int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 {
 	struct stoup *st = cur->st;
@@ -387,7 +395,7 @@ int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 	struct run run;
 	int rc = cur->pending ? stoup_cursor_settle(cur) : 0;
 
-	if (rc < 0)
+	if (rc < 0 || !ret)
 		return rc;
 	for (before = cur->at; run_next(cur, &run); before = cur->at) {
 		if (cur->schema->stride == 0 && messages_check(cur, run.part, run.low) < 0) {
@@ -398,11 +406,7 @@ int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret)
 			continue;
 		if (cur->range.flags & STOUP_FOLLOW)
 			run_anchor(cur, &run, ret);
-		atomic_fetch_add_explicit(&st->direct_cnt, 1, memory_order_relaxed);
-		atomic_fetch_add_explicit(
-			&st->direct_record_cnt, ret->record_cnt, memory_order_relaxed);
-		if (!served(st))
-			atomic_fetch_add_explicit(&st->direct_alone_cnt, 1, memory_order_relaxed);
+		stoup_direct_count(st, 1, ret->record_cnt);
 		return 1;
 	}
 	return 0;

@@ -39,12 +39,15 @@ struct stoup_direct {
  * -EMFILE, -ENOMEM, -ETIMEDOUT, -ETIME, -EPROTO. Each but -EPIPE with text. */
 int stoup_direct_open(struct stoup_cursor *cur, uint64_t deadline_ns, struct stoup_error *err);
 
-/* stoup_next of such a cursor: 1 or 0. Asks nobody and waits for nobody but the disk. */
+/* stoup_next of such a cursor: 1 or 0, or a negative errno with text. `ret` NULL: only what is pending. Asks nobody and
+ * waits for nobody but the disk. */
 int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret);
 
 /* The records of one segment, checked: 0, or -EBADMSG with text. */
 int stoup_direct_look(struct stoup_cursor *cur, const struct stoup_part *part,
 	const struct stoup_catalog_segment *seg, const uint8_t **ret);
+/* Count spans and records that were handed out. */
+void stoup_direct_count(struct stoup *st, uint64_t span_cnt, uint64_t record_cnt);
 
 /* Unmap all: with the handle. */
 void stoup_direct_fini(struct stoup *st);

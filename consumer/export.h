@@ -21,11 +21,26 @@
 #if __has_include("shm/stoup_doc.h")
 #include "shm/stoup_doc.h"
 #endif
+#if __has_include("shm/stoup_text.h")
+#include "shm/stoup_text.h"
+#endif
 #if __has_include("consumer/stoup.h")
 #include "consumer/stoup.h"
 #endif
+#if __has_include("consumer/stoup_merge.h")
+#include "consumer/stoup_merge.h"
+#endif
 #if __has_include("consumer/stoup_arrow.h")
 #include "consumer/stoup_arrow.h"
+#endif
+#if __has_include("consumer/stoup_filter.h")
+#include "consumer/stoup_filter.h"
+#endif
+#if __has_include("consumer/stoup_bars.h")
+#include "consumer/stoup_bars.h"
+#endif
+#if __has_include("consumer/stoup_docs.h")
+#include "consumer/stoup_docs.h"
 #endif
 #pragma GCC visibility pop
 

@@ -53,7 +53,7 @@ int stoup_follow(struct stoup_cursor *cur)
 	int rc;
 
 	/* The limit was reached; or a batch ends here, and the next call looks. */
-	if (cur->left == 0 || cur->hasty)
+	if ((cur->limited && cur->until <= (int64_t)stoup_cursor_total(cur)) || cur->hasty)
 		return 0;
 	if (newest(st, &daemon_seq).seq < daemon_seq) {
 		rc = stoup_refresh(st, &cur->error);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include "consumer/client.h"
 #include "consumer/cursor.h"
+#include "consumer/merge.h"
 
 /* The span that stoup_next returned cannot be held: why, in words. */
 static int owe(struct stoup_cursor *cur, const struct stoup_span *span, int rc)
@@ -31,9 +32,15 @@ static int take(struct stoup_cursor *cur, struct stoup_held *ret, uint64_t *byte
 
 	if (rc <= 0)
 		return rc;
-	rc = stoup_hold_from(&held.span, cur->direct ? NULL : &cur->hand, &held.lease);
+	rc = stoup_hold_from(
+		&held.span, cur->direct || cur->merge ? NULL : &cur->hand, &held.lease);
 	if (rc < 0)
 		return owe(cur, &held.span, rc);
+	if (cur->merge) {
+		*bytes += stoup_merge_span_bytes(cur, &held.span);
+		*ret = held;
+		return 1;
+	}
 	*bytes += cur->direct ? held.span.record_cnt * held.span.stride : cur->grip.raw_len;
 	if (!cur->direct)
 		stoup_cursor_let_go(cur);
@@ -55,7 +62,7 @@ int64_t stoup_next_held(
 	if (!stoup_client_own(cur->st))
 		return stoup_client_refused(cur->st, &cur->error);
 	if (bytes == 0)
-		bytes = cur->ses->lease_bytes_cap / 8;
+		bytes = (cur->merge ? stoup_merge_session(cur) : cur->ses)->lease_bytes_cap / 8;
 	for (; i < cnt && (i == 0 || held < bytes) && rc > 0; i += rc > 0) {
 		cur->hasty = i > 0;
 		rc = take(cur, ret[i], &held);

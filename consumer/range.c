@@ -4,7 +4,7 @@
  *      user's range --keys, half open--> bounds --ordinals of this snapshot--> [low, high)
  *                                                  |            |  seek, what was handed out
  *                                                  v            v
- *                                     STOUP_LAST: counted    [begin_ordinal, end_ordinal), left
+ *                                     STOUP_LAST: counted    [begin_ordinal, end_ordinal)
  *                                     from the other end
  *
  * All bounds of keys become one form, [from_ns, to_ns) with 0 for open, so that the steps of a scan know no
@@ -16,6 +16,7 @@
 #include <errno.h>
 #include "consumer/cursor.h"
 #include "consumer/direct.h"
+#include "consumer/merge.h"
 
 #define RANGE_FLAGS                                                                                \
 	(STOUP_BACKWARD | STOUP_DIRECT | STOUP_DIRECT_OR_POOL | STOUP_FROM_AFTER |                 \
@@ -122,19 +123,24 @@ void stoup_bounds_make(const struct stoup_range *range, const struct stoup_schem
 
 /* ---- a scan begins --------------------------------------------------------------------------- */
 
+/* The limit counts from the next record. */
+static void limit_anew(struct stoup_cursor *cur)
+{
+	cur->limit = cur->range.limit;
+	cur->limited = 0;
+	/* What follows the last ones is not counted. */
+	if ((cur->range.flags & STOUP_LAST) && (cur->range.flags & STOUP_FOLLOW))
+		cur->limit = UINT64_MAX;
+}
+
 /* The limit, and the range's ordinals as they were asked for. */
 static void count_anew(struct stoup_cursor *cur)
 {
-	uint32_t flags = cur->range.flags;
-
-	cur->left = cur->range.limit;
+	limit_anew(cur);
 	cur->low = cur->range.begin;
 	cur->high = cur->range.end;
 	if (cur->range.settle != STOUP_SETTLE_NONE)
 		cur->pending |= STOUP_PENDING_EDGES;
-	/* What follows the last ones is not counted. */
-	if ((flags & STOUP_LAST) && (flags & STOUP_FOLLOW))
-		cur->left = UINT64_MAX;
 }
 
 void stoup_cursor_bound(struct stoup_cursor *cur)
@@ -164,6 +170,18 @@ static uint64_t shifted(uint64_t ordinal, uint64_t by)
 	return by >> 63 && ret > ordinal ? 0 : ret;
 }
 
+/* Nothing comes after the limit. */
+static void limit_bound(struct stoup_cursor *cur)
+{
+	uint64_t until = cur->until > 0 ? (uint64_t)cur->until : 0;
+
+	if (cur->step > 0 && until < cur->end_ordinal)
+		cur->end_ordinal = until;
+	if (cur->step < 0 && until > cur->begin_ordinal)
+		cur->begin_ordinal = until;
+	stoup_cursor_edge(cur);
+}
+
 void stoup_cursor_shift(struct stoup_cursor *cur, uint64_t by)
 {
 	if (cur->range.flags & (STOUP_ORDINALS | STOUP_LAST))
@@ -172,22 +190,22 @@ void stoup_cursor_shift(struct stoup_cursor *cur, uint64_t by)
 		cur->high = shifted(cur->high, by);
 	cur->begin_ordinal = cur->low;
 	cur->end_ordinal = cur->high;
-	/* The limit was reached: nothing is to come, whatever was added. */
-	if (cur->left == 0 && cur->step > 0)
-		cur->end_ordinal = 0;
-	else if (cur->left == 0)
-		cur->begin_ordinal = UINT64_MAX;
+	stoup_cursor_edge(cur);
+	if (!cur->limited)
+		return;
+	cur->until += (int64_t)by;
+	limit_bound(cur);
 }
 
 void stoup_cursor_limit(struct stoup_cursor *cur, uint64_t ordinal, uint64_t *low, uint64_t *high)
 {
-	if (cur->step > 0) {
-		*high = *low + cur->left;
-		cur->end_ordinal = ordinal + *high;
-	} else {
-		*low = *high - cur->left;
-		cur->begin_ordinal = ordinal + *low;
-	}
+	int64_t first = (int64_t)(ordinal + (cur->step > 0 ? *low : *high));
+
+	cur->until = first + cur->step * (int64_t)cur->limit;
+	cur->limited = 1;
+	cur->limit = UINT64_MAX;
+	limit_bound(cur);
+	stoup_cursor_clip(cur, ordinal, low, high);
 }
 
 /* ---- edges ----------------------------------------------------------------------------------- */
@@ -273,12 +291,9 @@ int stoup_cursor_begin_edge(struct stoup_cursor *cur, uint64_t *ret)
 
 int stoup_cursor_end_edge(struct stoup_cursor *cur, uint64_t *ret)
 {
-	uint64_t ordinal = 0;
+	uint64_t ordinal = stoup_cursor_total(cur);
 	int rc = 0;
 
-	if (cur->part_cnt > 0)
-		ordinal = cur->parts[cur->part_cnt - 1].ordinal +
-		          cur->parts[cur->part_cnt - 1].series->record_cnt;
 	if (cur->range.to_ns != 0)
 		rc = stoup_cursor_key_ordinal(cur, cur->range.to_ns, &ordinal);
 	if (rc == 0)
@@ -376,6 +391,8 @@ int stoup_seek(struct stoup_cursor *cur, int64_t key_ns)
 	}
 	if (cur->failed)
 		return cur->error.code;
+	if (cur->merge)
+		return stoup_merge_seek(cur, key_ns);
 	cur->error.code = 0;
 	cur->error.text[0] = 0;
 	cur->owed = 0;
@@ -388,9 +405,7 @@ int stoup_seek(struct stoup_cursor *cur, int64_t key_ns)
 		cur->pending &= ~STOUP_PENDING_ANCHOR;
 		count_anew(cur);
 	}
-	cur->left = cur->range.limit;
-	if ((cur->range.flags & STOUP_LAST) && (cur->range.flags & STOUP_FOLLOW))
-		cur->left = UINT64_MAX;
+	limit_anew(cur);
 	seek_key(cur, key_ns);
 	stoup_cursor_rewind(cur);
 	return 0;

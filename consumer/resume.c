@@ -25,6 +25,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "consumer/asof.h"
 #include "consumer/cursor.h"
 
 /* A series may have parts of both kinds. */
@@ -168,7 +169,8 @@ void stoup_anchor_take(struct stoup_cursor *cur)
 		cur->anchor.from_end = cur->step < 0;
 		cur->anchor.key = key;
 		cur->anchor.ties = cur->tail_ties;
-		cur->anchor.front = keeps || cur->step > 0 ? 0 : ties_in_front(cur, key);
+		if (cur->step < 0)
+			cur->anchor.front = keeps ? 0 : ties_in_front(cur, key);
 		cur->anchor.ordinal = cur->span_ordinal + at;
 		stoup_record_copy(cur->span_base, at, schema, cur->anchor.bytes);
 	}
@@ -270,8 +272,11 @@ static void anchor_from_begin(struct stoup_cursor *cur)
 
 int stoup_cursor_renew(struct stoup_cursor *cur, uint64_t deadline_ns)
 {
-	int rc = stoup_renew(cur->st, cur->ses, deadline_ns, &cur->error);
+	int rc;
 
+	/* Before the wait: a machine may have no room for two pools. */
+	stoup_lookup_drop(cur);
+	rc = stoup_renew(cur->st, cur->ses, deadline_ns, &cur->error);
 	if (rc < 0)
 		return rc;
 	return stoup_cursor_move(cur, stoup_snapshot_current(cur->st));
@@ -284,6 +289,7 @@ int stoup_cursor_move(struct stoup_cursor *cur, struct stoup_snapshot *snap)
 	uint32_t part_cnt;
 	int rc;
 
+	stoup_lookup_drop(cur);
 	cur->followed = snap->session == cur->ses;
 	if (!(cur->pending & STOUP_PENDING_ANCHOR) && cur->anchor.valid) {
 		cur->next_off = cur->step > 0 ? border(cur) - cur->anchor.ordinal

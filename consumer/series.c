@@ -12,13 +12,11 @@
  * Concurrency: everything reads a snapshot that is referenced; its listing is made once, under the
  * mutex. Nothing here waits or asks the daemon.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "consumer/client.h"
-
-#define NEAR_CNT 3u /* names that the text of -ENOENT offers */
+#include "consumer/near.h"
 
 /* A series of one volume: (volume, index there). */
 static uint64_t place_make(uint32_t vol_idx, uint32_t series_idx)
@@ -256,56 +254,15 @@ int stoup_series_at(struct stoup *st, uint64_t idx, struct stoup_series *ret)
 
 /* ---- by name --------------------------------------------------------------------------------- */
 
-/* How near is `name` to what was asked for? Containing it, whatever the case, beats any common
- * prefix. */
-static uint32_t nearness(const char *asked, const char *name)
-{
-	uint32_t prefix = 0;
-
-	if (strcasestr(name, asked))
-		return 1000;
-	while (asked[prefix] &&
-		tolower((unsigned char)asked[prefix]) == tolower((unsigned char)name[prefix]))
-		prefix++;
-	return prefix;
-}
-
 static int explain_missing(struct stoup_snapshot *snap, const char *asked, struct stoup_error *err)
 {
-	uint64_t best[NEAR_CNT] = {0}; /* place + 1 */
-	uint32_t score[NEAR_CNT] = {0};
+	struct stoup_near near = {.asked = asked};
 	int64_t cnt = listing_cnt(snap);
-	char text[STOUP_ERROR_TEXT_CAP] = "";
-	size_t used = 0;
+	char text[150];
 
-	for (int64_t i = 0; i < cnt; i++) {
-		uint32_t near = nearness(asked, place_name(snap, snap->listing[i])), at = NEAR_CNT;
-
-		while (at > 0 && near > score[at - 1])
-			at--;
-		if (at == NEAR_CNT)
-			continue;
-		for (uint32_t j = NEAR_CNT - 1; j > at; j--) {
-			best[j] = best[j - 1];
-			score[j] = score[j - 1];
-		}
-		best[at] = snap->listing[i] + 1;
-		score[at] = near;
-	}
-	for (uint32_t i = 0; i < NEAR_CNT && best[i]; i++) {
-		const char *name = place_name(snap, best[i] - 1);
-		size_t len = strlen(name);
-
-		if (used + len + 3 > 150)
-			break;
-		if (used > 0) {
-			memcpy(text + used, ", ", 2);
-			used += 2;
-		}
-		memcpy(text + used, name, len + 1);
-		used += len;
-	}
-	if (used == 0)
+	for (int64_t i = 0; i < cnt; i++)
+		stoup_near_offer(&near, place_name(snap, snap->listing[i]));
+	if (stoup_near_text(&near, text, sizeof(text)) == 0)
 		return stoup_error_set(err, -ENOENT,
 			"pool '%s' has no series '%.60s'; stoup ls lists its %lld series",
 			snap->session->pool, asked, (long long)cnt);

@@ -184,7 +184,7 @@ STOUP_API int stoup_schema_require_fields(const struct stoup_series *series, siz
 struct stoup_range {
 	int64_t from_ns, to_ns; /* ns since the epoch; with STOUP_ORDINALS record numbers from 0 */
 	uint32_t flags;         /* those below, or 0 */
-	uint32_t limit;         /* at most so many records, over all spans; 0 = all */
+	uint32_t limit; /* at most so many records from the first one on, over all spans; 0 = all */
 };
 
 #define STOUP_BACKWARD       0x1u  /* from the end of the range to its begin */
@@ -360,6 +360,53 @@ STOUP_API int stoup_count(struct stoup *st, const struct stoup_series *series,
  * Sleeps; the daemon wakes it. When the daemon ends, waits for the next one, up to options.reconnect_ns, which is news
  * as well. -EPIPE, -ETIME, -ECHILD as of stoup_next. Thread-safe. */
 STOUP_API int stoup_wait_news(struct stoup *st, uint64_t timeout_ns, struct stoup_error *err);
+/* ---- as of ----
+ * The last record that was known at a time. A cursor of stoup_scan looks up within its range, at any times, forward
+ * and back, besides being scanned: a lookup does not move the scan, and stoup_next does not move the lookups.
+ *
+ *      while ((rc = stoup_next(trades, &span)) > 0) {
+ *              const struct stoup_trade *trade = span.base;
+ *              for (uint64_t i = 0; i < span.record_cnt; i++) {
+ *                      struct stoup_span at;
+ *                      rc = stoup_asof(quotes, (int64_t)trade[i].ts_recv, &at);
+ *                      if (rc < 0)
+ *                              die(stoup_cursor_error(quotes)->text);
+ *                      if (rc > 0)                            // 0: no quote yet
+ *                              compare(&trade[i], at.base);   // a struct of its own schema
+ *              }
+ *      }
+ *
+ * Never a later one: a record counts from its key on, a bar (STOUP_SCHEMA_BAR) from its close, key + interval_ns, since
+ * nobody knew it before. Of several records with one key the last. Of a series that kept its order
+ * (STOUP_SERIES_KEEP_ORDER), where a key is the greatest so far, the last record in the order of the file that stands
+ * before each one that exceeds the time. The range bounds what is found: a time behind its end is answered by its last
+ * record, and a time before its first record by none. STOUP_BACKWARD and stoup_seek do not matter; with
+ * STOUP_FOLLOW a time at or behind the last record is answered by the newest snapshot that there is. A range with a limit
+ * has no as-of (-EINVAL), nor has a cursor over several series: stoup_asof_all looks up in each.
+ *
+ * Speed: a time at the last answer or some records behind it costs some compares; others gallop, or bisect the index
+ * and one segment. The cursor keeps one block leased from one lookup to the next (and one for the scan), until it is
+ * closed, and its index: 26 bytes per segment of the range, and at most
+ * 32 MiB of marks for segments that are looked up here and there. */
+
+/* The last record available at or before key_ns (ns since the epoch): 1 and a span of that one record, valid until the
+ * next call on the cursor, with stoup_hold for longer; 0 there is none, *ret is untouched; a negative errno as of
+ * stoup_next, with the text in stoup_cursor_error. An error leaves the cursor as it was: the same call may be
+ * repeated, others may succeed; stoup_cursor_skip is for scans alone. When the daemon ends, the lookup goes on
+ * with the next one, in its snapshot. -EBUSY also when the daemon ended while a span of stoup_next_held was still to be
+ * taken. May block as stoup_next. */
+STOUP_API int stoup_asof(struct stoup_cursor *cur, int64_t key_ns, struct stoup_span *ret);
+
+/* The same strictly before key_ns. */
+STOUP_API int stoup_asof_before(struct stoup_cursor *cur, int64_t key_ns, struct stoup_span *ret);
+
+/* As-of of many series: cursor i answers in rets[i], where record_cnt is 0 when it has none. A cursor may stand there
+ * once. What is not in the pool is asked for together, then waited for. Returns how many have a record; where some
+ * fail, the code of the first that does: the others are answered all the same, those that failed have record_cnt 0,
+ * and stoup_cursor_error tells of each. Each cursor keeps a block leased: see --lease-bytes of stoupd. -EINVAL for a
+ * cursor or an array that is NULL. May block as stoup_next for each. */
+STOUP_API int64_t stoup_asof_all(
+	struct stoup_cursor *const *curs, size_t cnt, int64_t key_ns, struct stoup_span *rets);
 
 /* Keep the bytes of a span beyond the next call on its cursor. */
 struct stoup_lease {
@@ -559,5 +606,7 @@ STOUP_API const char *stoup_version(void);
 #pragma GCC diagnostic pop
 }
 #endif
+
+#include "stoup_merge.h"
 
 #endif

@@ -50,6 +50,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -75,6 +76,7 @@
 #include <unistd.h>
 
 #include "stoup.h"
+#include "stoup_docs.h"
 
 struct stoup {
 	stoup() = delete;
@@ -786,6 +788,256 @@ struct stoup {
 		const char *at;
 	};
 
+	/* ---- documents -------------------------------------------------------------------------
+	 *
+	 *      stoup::path price("data.p");
+	 *      stoup::filter trades("data.e = 'trade' and data.p >= 61800");
+	 *      std::uint32_t room[1024];
+	 *
+	 *      for (std::span<const stoup::message> span : st.scan(st.find<stoup::message>("X/btc/bipf")))
+	 *              for (std::uint32_t i : trades.selected(span, room))   // each that it holds of, in place
+	 *                      use(stoup::document(span[i]).at(price).text());
+	 *
+	 * A document is a view, as good as the span that it is in; a path and a filter are owners, immutable, for all
+	 * threads. Numbers are exact: integer() and decimal() fail rather than round. */
+	class path {
+	public:
+		static expected<path> try_make(zstring text) noexcept
+		{
+			::stoup_doc_path *made;
+			::stoup_error err;
+
+			if (::stoup_doc_path_create(text.at, &made, &err) < 0)
+				return error(err);
+			return path(made);
+		}
+#ifdef __cpp_exceptions
+		explicit path(zstring text) : path(try_make(text).value()) {}
+#endif
+		const ::stoup_doc_path *get() const noexcept { return made_.get(); }
+
+	private:
+		struct destroy {
+			void operator()(::stoup_doc_path *made) const noexcept { ::stoup_doc_path_destroy(made); }
+		};
+		explicit path(::stoup_doc_path *made) noexcept : made_(made) {}
+		std::unique_ptr<::stoup_doc_path, destroy> made_;
+	};
+
+	/* One value of a document, or all of it. Calls that find nothing return none; bytes that are no document are
+	 * an error, EBADMSG, where they are come by. */
+	class document {
+	public:
+		class member;
+		class walk;
+
+		static expected<document> try_of(std::span<const std::byte> bytes) noexcept
+		{
+			::stoup_doc doc;
+
+			if (::stoup_doc_open(bytes.data(), bytes.size(), &doc) < 0)
+				return no_document();
+			return document(doc);
+		}
+		static expected<document> try_of(const message &from) noexcept { return try_of(from.bytes()); }
+		explicit document(const ::stoup_doc &doc) noexcept : doc_(doc) {}
+
+		/* STOUP_DOC_STRING ... */
+		unsigned type() const noexcept { return doc_.type; }
+		bool is_null() const noexcept { return ::stoup_doc_is_null(&doc_) == 1; }
+
+		expected<std::optional<document>> try_find(const path &at) const noexcept
+		{
+			::stoup_doc found;
+
+			return answer(::stoup_doc_seek(&doc_, at.get(), &found), found);
+		}
+		expected<std::optional<document>> try_find(std::string_view key) const noexcept
+		{
+			::stoup_doc found;
+
+			return answer(::stoup_doc_get(&doc_, key.data(), key.size(), &found), found);
+		}
+		expected<std::optional<document>> try_find(std::uint32_t idx) const noexcept
+		{
+			::stoup_doc found;
+
+			return answer(::stoup_doc_at(&doc_, idx, &found), found);
+		}
+
+		/* In place, without a zero at its end. */
+		expected<std::string_view> try_text() const noexcept
+		{
+			const char *text;
+			std::size_t len;
+
+			if (::stoup_doc_string(&doc_, &text, &len) < 0)
+				return error(EINVAL, "the value is no string");
+			return std::string_view(text, len);
+		}
+		expected<bool> try_boolean() const noexcept
+		{
+			int found = ::stoup_doc_bool(&doc_);
+
+			if (found < 0)
+				return error(EINVAL, "the value is neither true nor false");
+			return found == 1;
+		}
+		/* EDOM for one with a fraction, ERANGE beyond 64 bits, EINVAL for what is no number. */
+		expected<std::int64_t> try_integer() const noexcept
+		{
+			std::int64_t found;
+			int rc = ::stoup_doc_int(&doc_, &found);
+
+			return rc < 0 ? no_number(rc) : expected<std::int64_t>(found);
+		}
+		/* The value times 10 to the -exp10, of a number or a string that has a decimal: of "61800.30" at -2
+		 * 6180030. Errors as above; EDOM for digits below. */
+		expected<std::int64_t> try_decimal(int exp10) const noexcept
+		{
+			std::int64_t found;
+			int rc = ::stoup_doc_decimal(&doc_, exp10, &found);
+
+			return rc < 0 ? no_number(rc) : expected<std::int64_t>(found);
+		}
+		/* The nearest double, also of a string that has a decimal. */
+		expected<double> try_number() const noexcept
+		{
+			double found;
+			int rc = ::stoup_doc_double(&doc_, &found);
+
+			if (rc < 0)
+				return error(-rc, "the value is no number, or one beyond double");
+			return found;
+		}
+
+		/* As stoup_doc_compare: numbers by value whatever their form. */
+		friend std::weak_ordering operator<=>(const document &a, const document &b) noexcept
+		{
+			return ::stoup_doc_compare(&a.doc_, &b.doc_) <=> 0;
+		}
+		friend bool operator==(const document &a, const document &b) noexcept
+		{
+			return ::stoup_doc_compare(&a.doc_, &b.doc_) == 0;
+		}
+
+		/* The members of an object, the elements of an array; of other values nothing. */
+		walk inside() const noexcept;
+
+#ifdef __cpp_exceptions
+		explicit document(const message &from) : document(try_of(from).value()) {}
+		explicit document(std::span<const std::byte> bytes) : document(try_of(bytes).value()) {}
+		std::optional<document> find(const path &at) const { return try_find(at).value(); }
+		std::optional<document> find(std::string_view key) const { return try_find(key).value(); }
+		std::optional<document> find(std::uint32_t idx) const { return try_find(idx).value(); }
+		/* What must be there: throws ENOENT where it is not. */
+		document at(const path &where) const { return there(find(where)); }
+		document at(std::string_view key) const { return there(find(key)); }
+		document at(std::uint32_t idx) const { return there(find(idx)); }
+		std::string_view text() const { return try_text().value(); }
+		bool boolean() const { return try_boolean().value(); }
+		std::int64_t integer() const { return try_integer().value(); }
+		std::int64_t decimal(int exp10) const { return try_decimal(exp10).value(); }
+		double number() const { return try_number().value(); }
+		/* JSON without blanks: every value comes back as it was. */
+		std::string json() const
+		{
+			std::string made;
+			std::int64_t len = ::stoup_doc_json(&doc_, nullptr, 0);
+
+			if (len < 0)
+				throw no_document();
+			made.resize(static_cast<std::size_t>(len));
+			::stoup_doc_json(&doc_, made.data(), made.size());
+			return made;
+		}
+#endif
+		const ::stoup_doc *get() const noexcept { return &doc_; }
+
+	private:
+		static error no_document() noexcept
+		{
+			return error(EBADMSG, "the bytes are no document: stoup_doc_valid says where and why");
+		}
+		static expected<std::int64_t> no_number(int rc) noexcept
+		{
+			return error(-rc, rc == -EDOM ? "the number has digits below those asked for"
+					: rc == -ERANGE ? "the number is beyond 64 bits"
+							: "the value is no number");
+		}
+		static expected<std::optional<document>> answer(int rc, const ::stoup_doc &found) noexcept
+		{
+			if (rc < 0)
+				return no_document();
+			return rc == 0 ? std::optional<document>() : std::optional<document>(document(found));
+		}
+#ifdef __cpp_exceptions
+		static document there(std::optional<document> found)
+		{
+			if (!found)
+				throw error(ENOENT, "the document has no value there");
+			return *found;
+		}
+#endif
+		::stoup_doc doc_;
+	};
+
+	/* A question, compiled once. */
+	class filter {
+	public:
+		static expected<filter> try_make(zstring text) noexcept
+		{
+			::stoup_doc_filter *made;
+			::stoup_error err;
+
+			if (::stoup_doc_filter_create(text.at, &made, &err) < 0)
+				return error(err);
+			return filter(made);
+		}
+#ifdef __cpp_exceptions
+		explicit filter(zstring text) : filter(try_make(text).value()) {}
+		bool holds(const document &of) const { return try_holds(of).value(); }
+#endif
+		expected<bool> try_holds(const document &of) const noexcept
+		{
+			int rc = ::stoup_doc_match(made_.get(), of.get());
+
+			if (rc < 0)
+				return error(EBADMSG, "the bytes are no document");
+			return rc == 1;
+		}
+
+		/* The first numbers of messages from `from` on that it holds of, ascending, as many as `room` takes;
+		 * fewer mean that the whole span was looked at. Messages that are no documents are left out, and
+		 * added to *broken. */
+		std::span<const std::uint32_t> select(std::span<const message> among, std::span<std::uint32_t> room,
+			std::uint64_t from = 0, std::uint64_t *broken = nullptr) const noexcept
+		{
+			::stoup_span raw{};
+
+			raw.base = among.data();
+			raw.record_cnt = among.size();
+			raw.stride = STOUP_MESSAGE_STRIDE;
+			raw.schema = ::stoup_schema_by_name("bipf");
+			return room.first(static_cast<std::size_t>(::stoup_doc_filter_span(
+				made_.get(), &raw, from, room.data(), room.size(), broken)));
+		}
+
+		/* All of them, however many: a range of numbers that is filled `room` by `room`. */
+		class selection;
+		selection selected(std::span<const message> among, std::span<std::uint32_t> room) const noexcept;
+
+	private:
+		struct destroy {
+			void operator()(::stoup_doc_filter *made) const noexcept
+			{
+				::stoup_doc_filter_destroy(made);
+			}
+		};
+		explicit filter(::stoup_doc_filter *made) noexcept : made_(made) {}
+		std::unique_ptr<::stoup_doc_filter, destroy> made_;
+	};
+
 	class client {
 	public:
 		static expected<client> try_attach(zstring pool) noexcept
@@ -1130,6 +1382,135 @@ private:
 		return rc;
 	}
 };
+
+/* ---- walks over documents -------------------------------------------------------------------------- */
+
+class stoup::document::member {
+public:
+	/* Of an element empty. */
+	std::string_view key;
+	document value;
+};
+
+/* for (const auto &[key, value] : doc.inside()) ...; walk.broken() afterwards: it ended at bytes that are none. */
+class stoup::document::walk {
+public:
+	class iterator {
+	public:
+		using iterator_concept = std::input_iterator_tag;
+		using difference_type = std::ptrdiff_t;
+		using value_type = member;
+
+		const member &operator*() const noexcept { return home_->now_; }
+		iterator &operator++() noexcept
+		{
+			home_->step();
+			return *this;
+		}
+		void operator++(int) noexcept { home_->step(); }
+		bool operator==(std::default_sentinel_t) const noexcept { return home_->rc_ <= 0; }
+
+	private:
+		friend class walk;
+		explicit iterator(walk *home) noexcept : home_(home) {}
+		walk *home_;
+	};
+
+	iterator begin() noexcept
+	{
+		if (!begun_)
+			step();
+		return iterator(this);
+	}
+	std::default_sentinel_t end() const noexcept { return {}; }
+	bool broken() const noexcept { return rc_ < 0; }
+
+private:
+	friend class document;
+	explicit walk(const ::stoup_doc &of) noexcept : now_{{}, document(of)}
+	{
+		if (::stoup_doc_iterate(&of, &iter_) < 0)
+			iter_ = {};
+	}
+	void step() noexcept
+	{
+		::stoup_doc key{}, value{};
+
+		begun_ = true;
+		rc_ = ::stoup_doc_next(&iter_, &key, &value);
+		if (rc_ > 0)
+			now_ = {std::string_view(reinterpret_cast<const char *>(key.payload), key.payload_len),
+				document(value)};
+	}
+	::stoup_doc_iter iter_;
+	member now_;
+	int rc_ = 0;
+	bool begun_ = false;
+};
+
+inline stoup::document::walk stoup::document::inside() const noexcept
+{
+	return walk(doc_);
+}
+
+class stoup::filter::selection {
+public:
+	class iterator {
+	public:
+		using iterator_concept = std::input_iterator_tag;
+		using difference_type = std::ptrdiff_t;
+		using value_type = std::uint32_t;
+
+		std::uint32_t operator*() const noexcept { return home_->found_[home_->at_]; }
+		iterator &operator++() noexcept
+		{
+			home_->step();
+			return *this;
+		}
+		void operator++(int) noexcept { home_->step(); }
+		bool operator==(std::default_sentinel_t) const noexcept
+		{
+			return home_->at_ == home_->found_.size();
+		}
+
+	private:
+		friend class selection;
+		explicit iterator(selection *home) noexcept : home_(home) {}
+		selection *home_;
+	};
+
+	iterator begin() noexcept { return iterator(this); }
+	std::default_sentinel_t end() const noexcept { return {}; }
+	/* Messages so far that are no documents. */
+	std::uint64_t broken() const noexcept { return broken_; }
+
+private:
+	friend class filter;
+	selection(const filter &asked, std::span<const message> among, std::span<std::uint32_t> room) noexcept
+		: asked_(&asked), among_(among), room_(room)
+	{
+		found_ = asked_->select(among_, room_, 0, &broken_);
+	}
+	void step() noexcept
+	{
+		if (++at_ < found_.size() || found_.size() < room_.size())
+			return;
+		found_ = asked_->select(among_, room_, std::uint64_t{found_.back()} + 1, &broken_);
+		at_ = 0;
+	}
+	const filter *asked_;
+	std::span<const message> among_;
+	std::span<std::uint32_t> room_;
+	std::span<const std::uint32_t> found_;
+	std::size_t at_ = 0;
+	std::uint64_t broken_ = 0;
+};
+
+inline stoup::filter::selection stoup::filter::selected(
+	std::span<const message> among, std::span<std::uint32_t> room) const noexcept
+{
+	return selection(*this, among, room);
+}
 
 #ifdef __cpp_exceptions
 template <class T, stoup::way W>

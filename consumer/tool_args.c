@@ -34,7 +34,9 @@ int stoup_tool_range_valid(const char *tool, const struct stoup_range *range)
 		return 0;
 	stoup_format_time(range->from_ns, from);
 	stoup_format_time(range->to_ns, to);
-	fprintf(stderr, "%s: --from %s is later than --to %s\n", tool, from, to);
+	fprintf(stderr, "%s: --%s %s is later than --%s %s\n", tool,
+		range->flags & STOUP_FROM_AFTER ? "after" : "from", from,
+		range->flags & STOUP_TO_INCLUDED ? "until" : "to", to);
 	return -EINVAL;
 }
 

@@ -20,14 +20,6 @@ int stoup_tool_json_is(const struct stoup_schema *schema)
 	       ((schema->flags & STOUP_SCHEMA_VARIABLE) && strcmp(schema->name, "json") == 0);
 }
 
-int stoup_tool_docs_where(struct stoup_tool_docs *docs, const char *text, struct stoup_error *err)
-{
-	if (docs->filter)
-		return stoup_error_set(err, -EINVAL,
-			"there is a filter already: join the two by and, or make one of them");
-	return stoup_doc_filter_create(text, &docs->filter, err);
-}
-
 int stoup_tool_docs_path(struct stoup_tool_docs *docs, const char *text, struct stoup_error *err)
 {
 	int rc;
@@ -42,7 +34,6 @@ int stoup_tool_docs_path(struct stoup_tool_docs *docs, const char *text, struct 
 
 void stoup_tool_docs_fini(struct stoup_tool_docs *docs)
 {
-	stoup_doc_filter_destroy(docs->filter);
 	for (uint32_t i = 0; i < docs->path_cnt; i++)
 		stoup_doc_path_destroy(docs->paths[i]);
 	free(docs->json);
@@ -98,14 +89,13 @@ static void csv_value(FILE *out, const char *text, size_t len)
 		csv_text(out, text, len);
 }
 
-void stoup_tool_docs_header(const struct stoup_tool_docs *docs, FILE *out)
+void stoup_tool_docs_names(const struct stoup_tool_docs *docs, FILE *out)
 {
 	fputs(docs->path_cnt ? "key" : "key,message", out);
 	for (uint32_t i = 0; i < docs->path_cnt; i++) {
 		fputc(',', out);
 		csv_value(out, docs->names[i], strlen(docs->names[i]));
 	}
-	fputc('\n', out);
 }
 
 /* ---- one message ----------------------------------------------------------------------------------------- */
@@ -149,7 +139,8 @@ static int print_paths(struct stoup_tool_docs *docs, FILE *out, const struct sto
 }
 
 static int print_whole(struct stoup_tool_docs *docs, FILE *out, int64_t key,
-	const struct stoup_doc *doc, enum stoup_tool_form form)
+	const struct stoup_doc *doc, enum stoup_tool_form form,
+	const struct stoup_tool_frame *frame)
 {
 	char time[STOUP_FORMAT_CAP];
 	int64_t len = json_of(docs, doc);
@@ -157,49 +148,71 @@ static int print_whole(struct stoup_tool_docs *docs, FILE *out, int64_t key,
 	if (len < 0)
 		return (int)len;
 	stoup_format_time(key, time);
-	if (form == STOUP_TOOL_LINES)
+	if (form == STOUP_TOOL_LINES) {
 		fprintf(out, "%" PRId64 " ", key);
-	else
-		fprintf(out, form == STOUP_TOOL_CSV ? "%s," : "{\"key\":\"%s\",\"message\":", time);
+	} else {
+		fprintf(out, "%s%s", frame->lead, frame->open);
+		fprintf(out, form == STOUP_TOOL_CSV ? "%s," : "\"key\":\"%s\",\"message\":", time);
+	}
 	if (form == STOUP_TOOL_CSV)
 		csv_text(out, docs->json, (size_t)len);
 	else
 		fwrite(docs->json, 1, (size_t)len, out);
-	fputs(form == STOUP_TOOL_JSONL ? "}\n" : "\n", out);
+	fputs(form == STOUP_TOOL_LINES ? "\n" : frame->close, out);
 	return 0;
 }
 
 static int print(struct stoup_tool_docs *docs, FILE *out, const struct stoup_message *message,
-	const struct stoup_doc *doc, enum stoup_tool_form form)
+	const struct stoup_doc *doc, enum stoup_tool_form form,
+	const struct stoup_tool_frame *frame)
 {
 	char time[STOUP_FORMAT_CAP];
 	int rc;
 
 	if (docs->path_cnt == 0)
-		return print_whole(docs, out, message->key, doc, form);
+		return print_whole(docs, out, message->key, doc, form, frame);
 	/* Before a part of the line is out. */
 	if (stoup_doc_valid(doc->payload - doc->tag_len, doc->tag_len + doc->payload_len, NULL))
 		return -EBADMSG;
 	stoup_format_time(message->key, time);
-	fprintf(out, form == STOUP_TOOL_CSV ? "%s" : "{\"key\":\"%s\"", time);
+	fprintf(out, "%s%s", frame->lead, frame->open);
+	fprintf(out, form == STOUP_TOOL_CSV ? "%s" : "\"key\":\"%s\"", time);
 	rc = print_paths(docs, out, doc, form);
-	fputs(form == STOUP_TOOL_CSV ? "\n" : "}\n", out);
+	fputs(frame->close, out);
 	return rc;
 }
 
+static void print_none(const struct stoup_tool_docs *docs, FILE *out, enum stoup_tool_form form,
+	const struct stoup_tool_frame *frame)
+{
+	fprintf(out, "%s%s%s", frame->lead, frame->open,
+		form == STOUP_TOOL_CSV ? "" : "\"key\":null");
+	if (docs->path_cnt == 0)
+		fputs(form == STOUP_TOOL_CSV ? "," : ",\"message\":null", out);
+	for (uint32_t i = 0; i < docs->path_cnt; i++) {
+		fputc(',', out);
+		if (form == STOUP_TOOL_CSV)
+			continue;
+		stoup_json_string(out, docs->names[i]);
+		fputs(":null", out);
+	}
+	fputs(frame->close, out);
+}
+
 int stoup_tool_docs_print(struct stoup_tool_docs *docs, FILE *out,
-	const struct stoup_message *message, enum stoup_tool_form form)
+	const struct stoup_message *message, enum stoup_tool_form form,
+	const struct stoup_tool_frame *frame)
 {
 	struct stoup_doc doc;
-	int rc = stoup_doc_open(message->bytes, message->len, &doc);
+	int rc;
 
-	if (rc == 0 && docs->filter) {
-		rc = stoup_doc_match(docs->filter, &doc);
-		if (rc == 0)
-			return 0;
+	if (!message) {
+		print_none(docs, out, form, frame);
+		return 1;
 	}
+	rc = stoup_doc_open(message->bytes, message->len, &doc);
 	if (rc >= 0)
-		rc = print(docs, out, message, &doc, form);
+		rc = print(docs, out, message, &doc, form, frame);
 	if (rc == -ENOMEM)
 		return rc;
 	docs->broken_cnt += rc < 0;

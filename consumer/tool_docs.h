@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_docs.h - messages that are JSON, for `stoup cat`: documents printed, chosen by a filter, cut to paths.
+/* tool_docs.h - messages that are JSON, for `stoup cat`: documents printed whole, or cut to paths.
  *
  *      csv     key,message                     the JSON text, quoted
  *      csv     key,data.p,data.q               with paths: texts as they are, what is not there empty
@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include "consumer/stoup.h"
+#include "consumer/tool_messages.h"
 #include "shm/stoup_doc.h"
 
 #define STOUP_TOOL_PATH_CAP 32u
@@ -25,7 +26,6 @@ enum stoup_tool_form {
 
 /* All zero: everything is printed whole. Texts are the caller's. */
 struct stoup_tool_docs {
-	struct stoup_doc_filter *filter;
 	struct stoup_doc_path *paths[STOUP_TOOL_PATH_CAP];
 	const char *names[STOUP_TOOL_PATH_CAP];
 	uint32_t path_cnt;
@@ -40,19 +40,18 @@ int stoup_tool_docs_are(const struct stoup_schema *schema);
 /* Are they JSON: documents, or texts of schema json? */
 int stoup_tool_json_is(const struct stoup_schema *schema);
 
-/* Print only documents of which `text` holds; a second filter must hold as well. 0 or as stoup_doc_filter_create. */
-int stoup_tool_docs_where(struct stoup_tool_docs *docs, const char *text, struct stoup_error *err);
-
 /* Print the value at a path, and no more of the document; may be said several times. 0; -E2BIG, or as
  * stoup_doc_path_create. */
 int stoup_tool_docs_path(struct stoup_tool_docs *docs, const char *text, struct stoup_error *err);
 
-/* The line of names of csv. */
-void stoup_tool_docs_header(const struct stoup_tool_docs *docs, FILE *out);
+/* The columns' names of csv: key,message, or key and the paths. */
+void stoup_tool_docs_names(const struct stoup_tool_docs *docs, FILE *out);
 
-/* Print a message of schema bipf as a line: 1; 0 where it was left out; -ENOMEM. */
+/* Print a message of schema bipf as a line: 1; 0 where it is no document and was left out; -ENOMEM. NULL: there is
+ * none, its columns are empty. Lines have no frame. */
 int stoup_tool_docs_print(struct stoup_tool_docs *docs, FILE *out,
-	const struct stoup_message *message, enum stoup_tool_form form);
+	const struct stoup_message *message, enum stoup_tool_form form,
+	const struct stoup_tool_frame *frame);
 
 void stoup_tool_docs_fini(struct stoup_tool_docs *docs);
 

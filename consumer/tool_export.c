@@ -65,7 +65,7 @@ static int write_text(struct stoup_export *export, const struct stoup_series *se
 static int write_array(struct stoup_export *export, const struct stoup_series *series,
 	struct stoup_out *out, uint64_t *ret_cnt, struct stoup_error *err)
 {
-	int64_t cnt = stoup_tool_npy(export->st, series, &export->range, UINT64_MAX,
+	int64_t cnt = stoup_tool_npy(export->st, series, &export->range,
 		export->format == STOUP_EXPORT_NPZ, out->file, err);
 
 	*ret_cnt = cnt > 0 ? (uint64_t)cnt : 0;

@@ -60,16 +60,16 @@ static void print_value(FILE *out, const struct stoup_message *message)
 	}
 }
 
-void stoup_tool_messages_header(FILE *out)
-{
-	fputs("key,message\n", out);
-}
-
-void stoup_tool_message_print(
-	FILE *out, const struct stoup_schema *schema, const struct stoup_message *message, int json)
+void stoup_tool_message_print(FILE *out, const struct stoup_schema *schema,
+	const struct stoup_message *message, int json, const struct stoup_tool_frame *frame)
 {
 	char key[STOUP_FORMAT_CAP];
 
+	fprintf(out, "%s%s", frame->lead, frame->open);
+	if (!message) {
+		fprintf(out, "%s%s", json ? "\"key\":null,\"message\":null" : ",", frame->close);
+		return;
+	}
 	stoup_format_time(message->key, key);
 	if (!json) {
 		fprintf(out, "%s,", key);
@@ -77,10 +77,10 @@ void stoup_tool_message_print(
 			print_csv_text(out, message);
 		else
 			print_hex(out, message);
-		fputc('\n', out);
+		fputs(frame->close, out);
 		return;
 	}
-	fprintf(out, "{\"key\":\"%s\",\"message\":", key);
+	fprintf(out, "\"key\":\"%s\",\"message\":", key);
 	if (!is_text(schema)) {
 		fputc('"', out);
 		print_hex(out, message);
@@ -90,5 +90,5 @@ void stoup_tool_message_print(
 	} else {
 		stoup_json_string_of(out, message->bytes, message->len);
 	}
-	fputs("}\n", out);
+	fputs(frame->close, out);
 }

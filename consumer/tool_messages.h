@@ -17,11 +17,16 @@
 #include <stdio.h>
 #include "consumer/stoup.h"
 
-/* The line of names of csv. */
-void stoup_tool_messages_header(FILE *out);
+/* What stands around the columns of a line: "" and "\n" of CSV, "{" and "}\n" of JSON, with more where a line says
+ * more, such as its series. Texts are the caller's. */
+struct stoup_tool_frame {
+	const char *lead; /* of this line */
+	const char *open; /* behind it, of all lines of a series */
+	const char *close;
+};
 
-/* One message of a series of `schema`, as a line. */
+/* One message of a series of `schema`, as a line; NULL: there is none, its columns are empty. */
 void stoup_tool_message_print(FILE *out, const struct stoup_schema *schema,
-	const struct stoup_message *message, int json);
+	const struct stoup_message *message, int json, const struct stoup_tool_frame *frame);
 
 #endif

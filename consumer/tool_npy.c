@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "consumer/tool_npy.h"
+#include "consumer/tool_columns.h"
 
 #define NPY_ALIGN    64u /* of the records in the file: NumPy's own, and event64's */
 #define NPY_V1_CAP   65535u
@@ -258,6 +259,8 @@ struct pass {
 	int wants_crc;
 	uint32_t crc;
 	uint64_t left, record_cnt;
+	const struct stoup_schema *from, *to; /* fields to be packed; the same: whole records */
+	uint8_t *packed;                      /* room for one record */
 };
 
 static int bytes_take(struct pass *pass, const void *bytes, size_t len)
@@ -267,50 +270,51 @@ static int bytes_take(struct pass *pass, const void *bytes, size_t len)
 	return pass->out && fwrite(bytes, 1, len, pass->out) != len ? -errno : 0;
 }
 
-static int span_take(struct pass *pass, const struct stoup_span *span, int backward)
+/* The chosen fields of a record, one behind the other. */
+static int record_take(struct pass *pass, const uint8_t *record)
 {
-	uint64_t cnt = span->record_cnt < pass->left ? span->record_cnt : pass->left;
-	const uint8_t *end = (const uint8_t *)span->base + span->record_cnt * span->stride;
+	if (pass->from == pass->to)
+		return bytes_take(pass, record, pass->from->stride);
+	for (uint32_t i = 0; i < pass->to->field_cnt; i++) {
+		const struct stoup_field *field = &pass->to->fields[i];
+
+		memcpy(pass->packed + field->off,
+			record + stoup_schema_field(pass->from, field->name)->off,
+			(size_t)stoup_type_len(field->type) * field->cnt);
+	}
+	return bytes_take(pass, pass->packed, pass->to->stride);
+}
+
+/* A stoup_take. What comes beyond the number that the header has is looked at no more. */
+static int64_t run_take(
+	void *arg, const struct stoup_run *run, uint64_t *used, struct stoup_error *err)
+{
+	struct pass *pass = arg;
+	uint64_t cnt = run->cnt < pass->left ? run->cnt : pass->left;
+	const uint8_t *base = (const uint8_t *)run->span->base + run->from * run->span->stride;
 	int rc = 0;
 
 	pass->left -= cnt;
 	pass->record_cnt += cnt;
+	*used = run->cnt;
 	if (!pass->out && !pass->wants_crc)
-		return 0;
-	if (!backward)
-		return bytes_take(pass, span->base, cnt * span->stride);
-	for (uint64_t i = 1; i <= cnt && rc == 0; i++)
-		rc = bytes_take(pass, end - i * span->stride, span->stride);
-	return rc;
-}
-
-static int scan(struct stoup *st, const struct stoup_series *series,
-	const struct stoup_range *range, struct pass *pass, struct stoup_error *err)
-{
-	struct stoup_cursor *cur;
-	struct stoup_span span;
-	int rc = stoup_scan(st, series, range, &cur, err);
-
-	if (rc < 0)
-		return rc;
-	while (pass->left > 0 && (rc = stoup_next(cur, &span)) > 0) {
-		rc = span_take(pass, &span, (range->flags & STOUP_BACKWARD) != 0);
-		if (rc < 0) {
-			rc = stoup_error_set(err, rc, "standard output: %s", strerror(-rc));
-			break;
-		}
+		return (int64_t)run->cnt;
+	if (run->step > 0 && pass->from == pass->to) {
+		rc = bytes_take(pass, base, cnt * run->span->stride);
+		cnt = 0;
 	}
-	if (rc < 0 && stoup_cursor_error(cur)->code)
-		rc = stoup_error_set(err, rc, "%s", stoup_cursor_error(cur)->text);
-	stoup_cursor_close(cur);
-	return rc < 0 ? rc : 0;
+	for (uint64_t i = 0; i < cnt && rc == 0; i++)
+		rc = record_take(pass, run->step > 0 ? base + i * run->span->stride
+						     : base - i * run->span->stride);
+	if (rc < 0)
+		return stoup_error_set(err, rc, "standard output: %s", strerror(-rc));
+	return (int64_t)run->cnt;
 }
 
-static int write_file(struct stoup *st, const struct stoup_series *series,
-	const struct stoup_range *range, const char *head, size_t head_len, uint32_t crc, int npz,
-	struct pass *pass, struct stoup_error *err)
+static int write_file(struct stoup_query *query, const char *head, size_t head_len, uint32_t crc,
+	int npz, struct pass *pass, struct stoup_error *err)
 {
-	uint64_t npy_len = head_len + pass->left * series->schema->stride;
+	uint64_t npy_len = head_len + pass->left * pass->to->stride;
 	uint8_t zip[STOUP_NPZ_CAP];
 	size_t len = npz ? stoup_npz_head(npy_len, crc, zip) : 0;
 	int rc;
@@ -318,49 +322,77 @@ static int write_file(struct stoup *st, const struct stoup_series *series,
 	if (fwrite(zip, 1, len, pass->out) != len ||
 		fwrite(head, 1, head_len, pass->out) != head_len)
 		return stoup_error_set(err, -errno, "standard output: %s", strerror(errno));
-	rc = scan(st, series, range, pass, err);
+	rc = stoup_query_run(query, run_take, pass, err);
 	if (rc < 0)
 		return rc;
 	if (pass->left > 0 || (npz && pass->crc != crc))
 		return stoup_error_set(err, -ESTALE,
 			"%.100s changed while it was read: what was written is no file; try again",
-			series->name);
+			query->sources[0].series.name);
 	len = npz ? stoup_npz_tail(npy_len, crc, zip) : 0;
 	if (fwrite(zip, 1, len, pass->out) != len || fflush(pass->out) != 0)
 		return stoup_error_set(err, -errno, "standard output: %s", strerror(errno));
 	return 0;
 }
 
-int64_t stoup_tool_npy(struct stoup *st, const struct stoup_series *series,
-	const struct stoup_range *range, uint64_t limit, int npz, FILE *out,
-	struct stoup_error *err)
+/* All passes over rows whose number is known. */
+static int passes(
+	struct stoup_query *query, struct pass *pass, int npz, FILE *out, struct stoup_error *err)
 {
-	struct pass count = {.left = limit, .record_cnt = 0}, write;
+	uint64_t record_cnt = pass->left;
 	char *head = NULL;
-	int64_t head_len;
-	uint32_t crc = 0;
-	int whole = range->from_ns == 0 && range->to_ns == 0, rc = 0;
+	int64_t head_len = stoup_npy_head(pass->to, record_cnt, &head);
+	uint32_t first, crc = 0;
+	int rc = 0;
 
-	count.record_cnt = series->record_cnt < limit ? series->record_cnt : limit;
-	if (!whole) {
-		count.record_cnt = 0;
-		rc = scan(st, series, range, &count, err);
-	}
-	if (rc < 0)
-		return rc;
-	head_len = stoup_npy_head(series->schema, count.record_cnt, &head);
 	if (head_len < 0)
 		return stoup_error_set(err, -ENOMEM, "no memory for the header of an array");
-	write = (struct pass){.left = count.record_cnt, .wants_crc = 1};
-	write.crc = stoup_npz_crc(0, head, (size_t)head_len);
-	if (npz) {
-		rc = scan(st, series, range, &write, err);
-		crc = write.crc;
-	}
-	write = (struct pass){.out = out, .left = count.record_cnt, .wants_crc = npz};
-	write.crc = stoup_npz_crc(0, head, (size_t)head_len);
+	first = stoup_npz_crc(0, head, (size_t)head_len);
+	pass->wants_crc = npz;
+	pass->crc = first;
+	if (npz)
+		rc = stoup_query_run(query, run_take, pass, err);
+	crc = pass->crc;
+	pass->out = out;
+	pass->left = record_cnt;
+	pass->record_cnt = 0;
+	pass->crc = first;
 	if (rc == 0)
-		rc = write_file(st, series, range, head, (size_t)head_len, crc, npz, &write, err);
+		rc = write_file(query, head, (size_t)head_len, crc, npz, pass, err);
 	free(head);
-	return rc < 0 ? rc : (int64_t)count.record_cnt;
+	return rc;
+}
+
+int64_t stoup_tool_npy_query(struct stoup_query *query, const struct stoup_select *select, int npz,
+	FILE *out, struct stoup_error *err)
+{
+	const struct stoup_schema *schema = query->sources[0].schema;
+	struct stoup_schema *packed = select->cnt > 0 ? stoup_columns_pack(schema, select) : NULL;
+	struct pass pass = {.from = schema, .to = packed ? packed : schema};
+	int rc = 0;
+
+	pass.packed = malloc(pass.to->stride ? pass.to->stride : 1);
+	if (!pass.packed || (select->cnt > 0 && !packed))
+		rc = stoup_error_set(err, -ENOMEM, "no memory for a record");
+	if (rc == 0)
+		rc = stoup_query_count(query, &pass.left, err);
+	if (rc == 0)
+		rc = passes(query, &pass, npz, out, err);
+	free(pass.packed);
+	free(packed);
+	return rc < 0 ? rc : (int64_t)pass.record_cnt;
+}
+
+int64_t stoup_tool_npy(struct stoup *st, const struct stoup_series *series,
+	const struct stoup_range *range, int npz, FILE *out, struct stoup_error *err)
+{
+	struct stoup_source source = {.series = *series, .schema = series->schema};
+	struct stoup_query query = {.st = st,
+		.sources = &source,
+		.source_cnt = 1,
+		.range = *range,
+		.limit = UINT64_MAX};
+	const struct stoup_select all = {.cnt = 0};
+
+	return stoup_tool_npy_query(&query, &all, npz, out, err);
 }

@@ -4,11 +4,11 @@
  *      .npy   header {descr, shape}, records as they lie
  *      .npz   local header "data.npy" | .npy, stored | directory | end      (zip; zip64 from 4 GiB)
  *
- * The header has the number of records and the zip a checksum, so that a scan of which neither is
- * known is made twice; what the second one finds must be what the first one did.
+ * The header has the number of records and the zip a checksum, so that a query of which the index does not tell them
+ * is run twice; what the second run finds must be what the first one did.
  *
  * Invariant: the array's records are the series' bytes, hidden fields and gaps included: ingested
- * again with the same schema they are the same.
+ * again with the same schema they are the same. Of chosen fields the array has these alone.
  *
  * Concurrency: one thread.
  */
@@ -19,6 +19,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include "consumer/stoup.h"
+#include "consumer/tool_columns.h"
+#include "consumer/tool_query.h"
 
 /* What goes before and behind the array in a .npz of `npy_len` bytes with `crc`. `dst` has
  * STOUP_NPZ_CAP bytes; the length is returned. */
@@ -33,10 +35,13 @@ int64_t stoup_npy_head(const struct stoup_schema *schema, uint64_t record_cnt, c
 /* CRC-32 of zip, going on from `crc` (0 at first). */
 uint32_t stoup_npz_crc(uint32_t crc, const void *bytes, size_t len);
 
-/* Write at most `limit` records of the range to `out`. How many they are, or a negative errno with text; what
- * was written until then is no file. */
+/* Write the rows of a query of one source that has records. How many they are, or a negative errno with text; what
+ * was written until then is no file. `select`: these fields alone, one behind the other; none: records as they lie. */
+int64_t stoup_tool_npy_query(struct stoup_query *query, const struct stoup_select *select, int npz,
+	FILE *out, struct stoup_error *err);
+
+/* The same for all records of a range. */
 int64_t stoup_tool_npy(struct stoup *st, const struct stoup_series *series,
-	const struct stoup_range *range, uint64_t limit, int npz, FILE *out,
-	struct stoup_error *err);
+	const struct stoup_range *range, int npz, FILE *out, struct stoup_error *err);
 
 #endif

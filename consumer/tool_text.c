@@ -15,8 +15,7 @@ static int is_text(const struct stoup_field *field)
 	       (field->flags & STOUP_FIELD_TIME);
 }
 
-/* RFC 4180: quoted where the text holds a delimiter, a quote or a line end. */
-static void csv_text(FILE *out, const char *text)
+void stoup_text_csv(FILE *out, const char *text)
 {
 	if (!strpbrk(text, ",\"\r\n")) {
 		fputs(text, out);
@@ -31,6 +30,13 @@ static void csv_text(FILE *out, const char *text)
 	putc('"', out);
 }
 
+/* Is a field all of its line of CSV? Readers take an empty line for none. */
+static int is_alone(const struct stoup_text *text)
+{
+	return text->column_cnt == 1 && !*text->frame.lead && !*text->frame.open &&
+	       strcmp(text->frame.close, "\n") == 0;
+}
+
 static void print_field(
 	const struct stoup_text *text, const struct stoup_field *field, const char *record)
 {
@@ -39,8 +45,10 @@ static void print_field(
 		return;
 	}
 	stoup_format_field(field, record, text->field, text->field_cap);
-	if (!text->json)
-		csv_text(text->out, text->field);
+	if (!text->json && !*text->field && is_alone(text))
+		fputs("\"\"", text->out);
+	else if (!text->json)
+		stoup_text_csv(text->out, text->field);
 	else if (is_text(field) ||
 		 strpbrk(text->field, "ni")) /* nan and inf are no numbers of JSON */
 		stoup_json_string(text->out, text->field);
@@ -48,51 +56,58 @@ static void print_field(
 		fputs(text->field, text->out);
 }
 
+/* `record` NULL: there is none. */
 static void record_print(const struct stoup_text *text, const void *record)
 {
-	const struct stoup_schema *schema = text->schema;
 	const char *sep = "";
 
-	if (text->json)
-		putc('{', text->out);
-	for (uint32_t i = 0; i < schema->field_cnt; i++) {
-		const struct stoup_field *field = &schema->fields[i];
+	fputs(text->frame.lead, text->out);
+	fputs(text->frame.open, text->out);
+	for (uint32_t i = 0; i < text->column_cnt; i++) {
+		const struct stoup_text_column *column = &text->columns[i];
 
-		if (field->flags & STOUP_FIELD_HIDDEN)
-			continue;
 		fputs(sep, text->out);
 		if (text->json) {
-			stoup_json_string(text->out, field->name);
+			stoup_json_string(text->out, column->name);
 			putc(':', text->out);
 		}
-		print_field(text, field, record);
+		if (record && column->field)
+			print_field(text, column->field, record);
+		else if (text->json)
+			fputs("null", text->out);
 		sep = ",";
 	}
-	fputs(text->json ? "}\n" : "\n", text->out);
+	fputs(text->frame.close, text->out);
+}
+
+void stoup_text_names(const struct stoup_text *text)
+{
+	if (stoup_tool_docs_are(text->schema))
+		stoup_tool_docs_names(&text->docs, text->out);
+	else if (text->schema->flags & STOUP_SCHEMA_VARIABLE)
+		fputs("key,message", text->out);
+	else
+		for (uint32_t i = 0; i < text->column_cnt; i++)
+			fprintf(text->out, "%s%s", i ? "," : "", text->columns[i].name);
 }
 
 void stoup_text_header(const struct stoup_text *text)
 {
-	const struct stoup_schema *schema = text->schema;
-	const char *sep = "";
-
 	if (text->json || text->lines)
 		return;
-	if (stoup_tool_docs_are(schema)) {
-		stoup_tool_docs_header(&text->docs, text->out);
-		return;
-	}
-	if (schema->flags & STOUP_SCHEMA_VARIABLE) {
-		stoup_tool_messages_header(text->out);
-		return;
-	}
-	for (uint32_t i = 0; i < schema->field_cnt; i++) {
-		if (schema->fields[i].flags & STOUP_FIELD_HIDDEN)
-			continue;
-		fprintf(text->out, "%s%s", sep, schema->fields[i].name);
-		sep = ",";
-	}
+	stoup_text_names(text);
 	putc('\n', text->out);
+}
+
+static uint32_t shown_columns(const struct stoup_schema *schema, struct stoup_text_column *ret)
+{
+	uint32_t cnt = 0;
+
+	for (uint32_t i = 0; i < schema->field_cnt; i++)
+		if (!(schema->fields[i].flags & STOUP_FIELD_HIDDEN))
+			ret[cnt++] = (struct stoup_text_column){
+				schema->fields[i].name, &schema->fields[i]};
+	return cnt;
 }
 
 int stoup_text_init(struct stoup_text *text, FILE *out, int json, const struct stoup_schema *schema)
@@ -100,17 +115,41 @@ int stoup_text_init(struct stoup_text *text, FILE *out, int json, const struct s
 	size_t cap = STOUP_FORMAT_CAP;
 
 	for (uint32_t i = 0; i < schema->field_cnt; i++)
-		if (cap < 4 * (size_t)schema->fields[i].cnt + 1)
-			cap = 4 * (size_t)schema->fields[i].cnt + 1;
+		if (cap < stoup_format_cap(&schema->fields[i]))
+			cap = stoup_format_cap(&schema->fields[i]);
 	*text = (struct stoup_text){.out = out, .schema = schema, .json = json, .field_cap = cap};
+	text->frame = (struct stoup_tool_frame){"", json ? "{" : "", json ? "}\n" : "\n"};
 	text->field = malloc(cap);
-	return text->field ? 0 : -ENOMEM;
+	text->columns = calloc((size_t)schema->field_cnt + 1, sizeof(*text->columns));
+	if (!text->field || !text->columns) {
+		stoup_text_fini(text);
+		return -ENOMEM;
+	}
+	text->column_cnt = shown_columns(schema, text->columns);
+	return 0;
+}
+
+int stoup_text_choose(
+	struct stoup_text *text, const struct stoup_text_column *columns, uint32_t cnt)
+{
+	struct stoup_text_column *copy = calloc((size_t)cnt + 1, sizeof(*copy));
+
+	if (!copy)
+		return -ENOMEM;
+	if (cnt > 0)
+		memcpy(copy, columns, cnt * sizeof(*copy));
+	free(text->columns);
+	text->columns = copy;
+	text->column_cnt = cnt;
+	return 0;
 }
 
 void stoup_text_fini(struct stoup_text *text)
 {
 	free(text->field);
+	free(text->columns);
 	text->field = NULL;
+	text->columns = NULL;
 	stoup_tool_docs_fini(&text->docs);
 }
 
@@ -120,13 +159,15 @@ static int print_message(struct stoup_text *text, const struct stoup_message *me
 		return stoup_tool_docs_print(&text->docs, text->out, message,
 			text->lines  ? STOUP_TOOL_LINES
 			: text->json ? STOUP_TOOL_JSONL
-				     : STOUP_TOOL_CSV);
+				     : STOUP_TOOL_CSV,
+			&text->frame);
 	if (text->lines) {
 		fprintf(text->out, "%" PRId64 " ", message->key);
 		fwrite(message->bytes, 1, message->len, text->out);
 		putc('\n', text->out);
 	} else {
-		stoup_tool_message_print(text->out, text->schema, message, text->json);
+		stoup_tool_message_print(
+			text->out, text->schema, message, text->json, &text->frame);
 	}
 	return 1;
 }
@@ -136,9 +177,10 @@ int stoup_text_span(struct stoup_text *text, const struct stoup_span *span, uint
 	struct stoup_message message;
 
 	if (text->schema->flags & STOUP_SCHEMA_VARIABLE) {
-		message = stoup_message_at(span, idx);
-		return print_message(text, &message);
+		if (span)
+			message = stoup_message_at(span, idx);
+		return print_message(text, span ? &message : NULL);
 	}
-	record_print(text, (const char *)span->base + idx * span->stride);
+	record_print(text, span ? (const char *)span->base + idx * span->stride : NULL);
 	return 1;
 }

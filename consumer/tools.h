@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 int stoup_cmd_stat(int argc, char **argv);       /* the control object in words or JSON */
-int stoup_cmd_cat(int argc, char **argv);        /* records of a series as CSV or JSON lines */
+int stoup_cmd_cat(int argc, char **argv);        /* what series are asked, as text or arrays */
+int stoup_cmd_replay(int argc, char **argv);     /* records of series as they fall due */
 int stoup_cmd_holders(int argc, char **argv);    /* who holds leases, since when */
 int stoup_cmd_definition(int argc, char **argv); /* what was known of an instrument at a time */
 int stoup_cmd_export(int argc, char **argv);     /* series as files of other programs */

@@ -102,7 +102,7 @@ static void refuse(struct stoup_daemon *d, int fd, const struct stoup_error *err
 		return; /* it gave up meanwhile */
 	memcpy(reply.text, err->text, sizeof(reply.text));
 	/* Before the answer: who has it finds it counted. */
-	stoup_count(d, STOUP_COUNTER_ATTACHES_REFUSED, 1);
+	stoup_counter_add(d, STOUP_COUNTER_ATTACHES_REFUSED, 1);
 	stoup_log_peer(d, err->code, "attach refused: %s", err->text);
 	stoup_wire_send(fd, &reply, sizeof(reply), NULL, 0);
 }
@@ -278,7 +278,7 @@ static int monitor_answer(struct stoup_daemon *d, int fd, struct stoup_error *er
 	rc = stoup_wire_send(fd, &reply, sizeof(reply), &d->control_region.ro_fd, 1);
 	if (rc < 0)
 		return stoup_error_set(err, rc, "the answer could not be sent: %s", strerror(-rc));
-	stoup_count(d, STOUP_COUNTER_MONITORS, 1);
+	stoup_counter_add(d, STOUP_COUNTER_MONITORS, 1);
 	return 0;
 }
 

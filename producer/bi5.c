@@ -305,7 +305,7 @@ static int ingest(struct reader *r, struct stoup_input *input, struct stoup_erro
 
 	if (rc < 0)
 		return rc;
-	if (!stoup_filter_symbol(r->options->filter, r->path.symbol))
+	if (!stoup_intake_symbol(r->options->filter, r->path.symbol))
 		return 0;
 	rc = schema_create(r, point, err);
 	if (rc == 0)

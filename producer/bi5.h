@@ -15,7 +15,7 @@
 #ifndef STOUP_PRODUCER_BI5_H
 #define STOUP_PRODUCER_BI5_H
 
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/input.h"
 #include "producer/sink.h"
 
@@ -30,7 +30,7 @@ struct stoup_bi5_options {
 	int hour;            /* UTC; -1: by the path */
 	int point;           /* decimals of prices; -1: by the table */
 	int allow_partial, allow_steps;
-	const struct stoup_filter *filter;
+	const struct stoup_intake *filter;
 };
 
 /* What a path says. Parts that it does not have are NULL or 0. */

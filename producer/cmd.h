@@ -35,6 +35,7 @@ int stoup_cmd_info(int argc, char **argv);
 /* Commands that read a pool (consumer; the same prototypes stand there). */
 int stoup_cmd_stat(int argc, char **argv);
 int stoup_cmd_cat(int argc, char **argv);
+int stoup_cmd_replay(int argc, char **argv);
 int stoup_cmd_holders(int argc, char **argv);
 int stoup_cmd_definition(int argc, char **argv);
 int stoup_cmd_export(int argc, char **argv);

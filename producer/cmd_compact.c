@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "codec/zone.h"
 #include "producer/args.h"
 #include "producer/cmd.h"
 #include "producer/import_state.h"
@@ -28,7 +29,8 @@ static const char usage_text[] =
 	"series, and what lies between them in time.\n"
 	"\n"
 	"  --codec NAME      store blocks so: default, fast, small, none, lz4, lz4hc, zstd; a block that is\n"
-	"                    stored so already is copied (default: what most of the volumes' bytes have)\n"
+	"                    stored so already is copied (default: what most of the volumes' bytes have);\n"
+	"                    volumes of older releases get zone maps by it\n"
 	"  --level N         of the codec; every block is then encoded anew\n"
 	"  --block SIZE      decoded bytes of a block, 64K to 2M (default: as the store's full blocks)\n"
 	"  --volume SIZE     decoded bytes of a volume (default 4G); volumes under half of it are merged\n"
@@ -192,6 +194,19 @@ static int is_other_len(
 	return block->raw_len > len || (next && block->raw_len < len - len / 4);
 }
 
+/* Decoded bytes of segments that would have a zone map if they were written now. */
+static uint64_t lacking_zones(const struct stoup_vol_index *index)
+{
+	uint64_t len = 0;
+	uint32_t i;
+
+	for (i = 0; i < index->segment_cnt; i++)
+		if (!stoup_vol_zone(index, i) && stoup_vol_zone_len(index, i) > 0 &&
+			index->segments[i].record_cnt >= STOUP_ZONE_RECORDS_MIN)
+			len += index->segments[i].raw_len;
+	return len;
+}
+
 /* Are the blocks not as was asked for? A tenth of the bytes may be otherwise: blocks that did not become shorter, the
  * last ones of their series. */
 static int is_otherwise(const struct compact *compact, const struct stoup_vol_index *index)
@@ -220,7 +235,8 @@ static int is_otherwise(const struct compact *compact, const struct stoup_vol_in
 		otherwise += other ? block->raw_len : 0;
 	}
 	free(cnts);
-	return otherwise > total / 10;
+	return otherwise > total / 10 ||
+	       (options->has_encoding && lacking_zones(index) > total / 10);
 }
 
 static uint64_t raw_len_of(const struct stoup_vol_index *index)

@@ -92,6 +92,16 @@ static uint64_t raw_len_of(const struct stoup_vol_index *index)
 	return len;
 }
 
+/* Segments that have a zone map. */
+static uint32_t zone_cnt_of(const struct stoup_vol_index *index)
+{
+	uint32_t cnt = 0, i;
+
+	for (i = 0; i < index->segment_cnt; i++)
+		cnt += stoup_vol_zone(index, i) != NULL;
+	return cnt;
+}
+
 /* ---- volumes --------------------------------------------------------------------------------- */
 
 static void volume_print(const struct stoup_store_volume *volume)
@@ -99,10 +109,12 @@ static void volume_print(const struct stoup_store_volume *volume)
 	const struct stoup_vol_index *index = volume->index;
 	const struct stoup_vol_header *header = &index->header;
 	char id[33], created[STOUP_FORMAT_CAP], raw[STOUP_SIZE_TEXT_CAP], file[STOUP_SIZE_TEXT_CAP];
+	char zones[STOUP_SIZE_TEXT_CAP];
 	uint64_t raw_len = raw_len_of(index);
-	uint32_t i;
+	uint32_t i, zone_cnt = zone_cnt_of(index);
 
 	id_text(header->id, id);
+	stoup_size_format(index->zone_len, zones);
 	stoup_format_time(header->created_ns, created);
 	stoup_size_format(raw_len, raw);
 	stoup_size_format(index->file_len, file);
@@ -110,12 +122,13 @@ static void volume_print(const struct stoup_store_volume *volume)
 	       "  id %s, format %" PRIu32 ".%" PRIu32 ", ingest %" PRIu64 ", volume %" PRIu32
 	       " of %" PRIu32 ", written %s\n"
 	       "  %" PRIu32 " series, %" PRIu32 " segment%s, %" PRIu32
-	       " block%s; decoded %s, stored %s, ratio %.2f\n",
+	       " block%s; decoded %s, stored %s, ratio %.2f\n"
+	       "  zone maps of %" PRIu32 " segment%s, %s\n",
 		base_name(volume->path), id, header->major, header->minor, header->ingest_seq,
 		header->batch_idx + 1, header->batch_cnt, created, index->series_cnt,
 		index->segment_cnt, stoup_plural(index->segment_cnt), index->block_cnt,
 		stoup_plural(index->block_cnt), raw, file,
-		(double)raw_len / (double)index->file_len);
+		(double)raw_len / (double)index->file_len, zone_cnt, stoup_plural(zone_cnt), zones);
 	for (i = 0; i < index->superseded_cnt; i++) {
 		id_text(index->superseded[i], id);
 		printf("  supersedes %s\n", id);
@@ -135,10 +148,12 @@ static void volume_json(const struct stoup_store_volume *volume, int first)
 	printf(", \"id\": \"%s\", \"format\": \"%" PRIu32 ".%" PRIu32 "\", \"ingest_seq\": %" PRIu64
 	       ", \"batch_idx\": %" PRIu32 ", \"batch_cnt\": %" PRIu32 ", \"created_ns\": %" PRId64
 	       ", \"series\": %" PRIu32 ", \"segments\": %" PRIu32 ", \"blocks\": %" PRIu32
-	       ", \"raw_bytes\": %" PRIu64 ", \"file_bytes\": %" PRIu64 ", \"supersedes\": [",
+	       ", \"raw_bytes\": %" PRIu64 ", \"file_bytes\": %" PRIu64 ", \"zone_maps\": %" PRIu32
+	       ", \"zone_bytes\": %" PRIu64 ", \"supersedes\": [",
 		id, header->major, header->minor, header->ingest_seq, header->batch_idx,
 		header->batch_cnt, header->created_ns, index->series_cnt, index->segment_cnt,
-		index->block_cnt, raw_len_of(index), index->file_len);
+		index->block_cnt, raw_len_of(index), index->file_len, zone_cnt_of(index),
+		index->zone_len);
 	for (i = 0; i < index->superseded_cnt; i++) {
 		id_text(index->superseded[i], id);
 		printf("%s\"%s\"", i ? ", " : "", id);

@@ -221,7 +221,7 @@ static int value_option(
 		return format_option(value, &args->ingest.options.format, err);
 	else if (strcmp(name, "include") == 0 || strcmp(name, "exclude") == 0) {
 		*(name[0] == 'i' ? &args->ingest.include : &args->ingest.exclude) = value;
-		return stoup_filter_list_check(name, "names of files", value, err);
+		return stoup_intake_list_check(name, "names of files", value, err);
 	} else if (strcmp(name, "volume") == 0)
 		return size_option(name, value, 1, INT64_MAX, &args->ingest.import.volume_len, err);
 	else if (strcmp(name, "memory") == 0)
@@ -239,7 +239,7 @@ static int value_option(
 	} else {
 		rc = event64_option(args, name, value, err);
 		if (rc == -ENOENT)
-			rc = stoup_filter_option(&args->ingest.options.filter, name, value, err);
+			rc = stoup_intake_option(&args->ingest.options.filter, name, value, err);
 		return rc == -ENOENT ? importer_option(args, name, value, err) : rc;
 	}
 	return 0;

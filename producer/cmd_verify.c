@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "codec/block.h"
+#include "codec/zone.h"
 #include "producer/cmd.h"
 #include "producer/progress.h"
 #include "producer/runs.h"
@@ -33,7 +34,7 @@ static const char usage_text[] =
 	"usage: stoup verify [--quiet] STORE|FILE...\n"
 	"       stoup verify --repair [--dry-run] [--quiet] STORE...\n"
 	"\n"
-	"Check every checksum, decode every block, check padding and the order of keys. Each fault "
+	"Check every checksum, decode every block, check padding, the order of keys and zone maps. Each fault "
 	"is\n"
 	"told with file, region and offset; the exit status is 1 when there is one, and when a\n"
 	"directory holds no volumes.\n"
@@ -60,6 +61,7 @@ struct check {
 	const struct stoup_vol_index *index;
 	uint32_t *order; /* segments by block */
 	uint8_t *stored, *raw;
+	uint8_t *row; /* the zone map of a segment as its records have it */
 	void *scratch;
 	struct stoup_verify_marks *marks; /* NULL: nobody mends */
 	uint64_t fault_cnt;
@@ -178,6 +180,37 @@ static void segment_check(struct check *check, uint32_t segment_idx)
 			"its key is not the segment's last key");
 }
 
+/* The zone map of a segment whose records are whole: does it allow them all? */
+static void zone_check(struct check *check, uint32_t segment_idx)
+{
+	const struct stoup_vol_index *index = check->index;
+	const struct stoup_vol_segment *segment = &index->segments[segment_idx];
+	const struct stoup_vol_series *series = &index->series[segment->series_idx];
+	const struct stoup_vol_schema *schema = &index->schemas[series->schema_idx];
+	const struct stoup_vol_field *fields = index->fields + schema->field_first;
+	const uint8_t *row = stoup_vol_zone(index, segment_idx);
+	struct stoup_vol_fault fault = {
+		.code = -EBADMSG, .region = STOUP_VOL_REGION_FOOTER, .file_off = index->footer_off};
+	uint32_t field;
+
+	if (!row)
+		return;
+	stoup_zone_make(fields, schema->field_cnt, schema->stride, check->raw + segment->raw_off,
+		segment->record_cnt, check->row);
+	field = stoup_zone_excludes(fields, schema->field_cnt, row, check->row);
+	if (field == schema->field_cnt)
+		return;
+	snprintf(fault.what, sizeof(fault.what),
+		"the zone map of segment %" PRIu32
+		" of series %.40s excludes values of field %.35s "
+		"that it has",
+		segment_idx - series->segment_first, series->name, fields[field].name);
+	report(check, &fault);
+	/* The records are whole: written anew, the volume loses none. */
+	if (check->marks)
+		check->marks->padding = 1;
+}
+
 /* The documents of a run of schema bipf, which was checked as a run. */
 static int docs_check(const struct check *check, uint32_t segment_idx, struct stoup_error *err)
 {
@@ -239,9 +272,10 @@ static void block_check(struct check *check, uint32_t block_idx, uint32_t *at)
 
 		if (index->segments[segment_idx].block_idx != block_idx)
 			break;
-		if (rc == 0 && index->schemas[index->blocks[block_idx].schema_idx].stride)
+		if (rc == 0 && index->schemas[index->blocks[block_idx].schema_idx].stride) {
 			segment_check(check, segment_idx);
-		else if (rc == 0)
+			zone_check(check, segment_idx);
+		} else if (rc == 0)
 			run_check(check, segment_idx);
 		else if (rc != -ENOTSUP) /* what a later version wrote is not damaged */
 			segment_mark(check, segment_idx);
@@ -277,7 +311,7 @@ static int order_cmp(const void *a, const void *b, void *arg)
 static int check_init(struct check *check)
 {
 	const struct stoup_vol_index *index = check->index;
-	size_t stored_len = 1, raw_len = 1, scratch_len = stoup_block_scratch_len();
+	size_t stored_len = 1, raw_len = 1, row_len = 1, scratch_len = stoup_block_scratch_len();
 	/* qsort_r has no const for its context, and only hands it on. */
 	union {
 		const struct stoup_vol_index *in;
@@ -292,10 +326,14 @@ static int check_init(struct check *check)
 		raw_len = block->raw_len > raw_len ? block->raw_len : raw_len;
 	}
 	check->stored = malloc(stored_len);
+	for (i = 0; i < index->segment_cnt; i++)
+		if (stoup_vol_zone(index, i) && stoup_vol_zone_len(index, i) > row_len)
+			row_len = stoup_vol_zone_len(index, i);
 	check->raw = malloc(raw_len);
+	check->row = malloc(row_len);
 	check->scratch = aligned_alloc(64, (scratch_len + 63) / 64 * 64 + 64);
 	check->order = calloc(index->segment_cnt + 1u, sizeof(*check->order));
-	if (!check->stored || !check->raw || !check->scratch || !check->order)
+	if (!check->stored || !check->raw || !check->row || !check->scratch || !check->order)
 		return -ENOMEM;
 	stoup_block_scratch_init(check->scratch);
 	for (i = 0; i < index->segment_cnt; i++)
@@ -308,6 +346,7 @@ static void check_fini(struct check *check)
 {
 	free(check->stored);
 	free(check->raw);
+	free(check->row);
 	free(check->scratch);
 	free(check->order);
 }

@@ -134,7 +134,7 @@ static void sleep_turn(struct stoup_daemon *d)
 	stoup_flag_lower(&d->control->starving);
 	stoup_decode_awake(d->decode);
 	d->now_ns = stoup_now_ns();
-	stoup_count(d, STOUP_COUNTER_WAKEUPS, 1);
+	stoup_counter_add(d, STOUP_COUNTER_WAKEUPS, 1);
 	events(d, event, cnt);
 }
 

@@ -140,7 +140,7 @@ static int slot_make(struct stoup_csv_route *route, const char *exchange, const 
 	*slot = (struct slot){.idx = route->wanted_cnt};
 	snprintf(slot->exchange, sizeof(slot->exchange), "%s", exchange);
 	snprintf(slot->symbol, sizeof(slot->symbol), "%s", symbol);
-	if (stoup_filter_symbol(route->plan->options->filter, symbol)) {
+	if (stoup_intake_symbol(route->plan->options->filter, symbol)) {
 		rc = series_name(route, slot);
 		if (rc < 0)
 			return rc;
@@ -187,7 +187,7 @@ static int is_one_symbol(
 	char name[2 * STOUP_PRESET_TEXT_CAP], *mine, *one = NULL;
 	int same_one;
 
-	if (!stoup_filter_symbol(route->plan->options->filter, symbol))
+	if (!stoup_intake_symbol(route->plan->options->filter, symbol))
 		return 1;
 	snprintf(name, sizeof(name), "%s/%s", options->series || options->exchange ? exchange : "",
 		options->series || options->symbol ? symbol : "");

@@ -281,7 +281,7 @@ struct stoup_daemon {
 
 /* ---- small things ----------------------------------------------------------------------------- */
 
-static inline void stoup_count(struct stoup_daemon *d, enum stoup_counter id, uint64_t n)
+static inline void stoup_counter_add(struct stoup_daemon *d, enum stoup_counter id, uint64_t n)
 {
 	atomic_fetch_add_explicit(&d->counters[id].value, n, memory_order_relaxed);
 }

@@ -67,7 +67,7 @@ static void retire(struct stoup_daemon *d, uint32_t idx)
 	struct stoup_buffer *b = &d->buffers[idx];
 
 	if (b->ahead)
-		stoup_count(d, STOUP_COUNTER_AHEAD_WASTED, 1);
+		stoup_counter_add(d, STOUP_COUNTER_AHEAD_WASTED, 1);
 	d->volumes[b->volume_idx].buffer_cnt--;
 	b->gen = stoup_gen_next(b->gen);
 	b->state = STOUP_BUFFER_FREE;
@@ -218,7 +218,7 @@ static void settle_draining(struct stoup_daemon *d)
 		d->draining[i] = d->draining[--d->draining_cnt];
 		retire(d, idx);
 		stoup_ring_evicted(d->ring, idx);
-		stoup_count(d, STOUP_COUNTER_EVICTIONS, 1);
+		stoup_counter_add(d, STOUP_COUNTER_EVICTIONS, 1);
 	}
 }
 
@@ -249,7 +249,7 @@ static void evict_pass(struct stoup_daemon *d, const uint32_t *evict, uint32_t c
 			retire(d, idx);
 			STOUP_HOOK("evict.retired");
 			stoup_ring_evicted(d->ring, idx);
-			stoup_count(d, STOUP_COUNTER_EVICTIONS, 1);
+			stoup_counter_add(d, STOUP_COUNTER_EVICTIONS, 1);
 			continue;
 		}
 		if (for_good) {
@@ -259,10 +259,10 @@ static void evict_pass(struct stoup_daemon *d, const uint32_t *evict, uint32_t c
 			stoup_residency_publish(residency_of(d, b), stoup_word(b->gen, idx));
 		}
 		stoup_ring_kept(d->ring, idx, d->refs[idx]);
-		stoup_count(d, STOUP_COUNTER_EVICT_KEPT, 1);
+		stoup_counter_add(d, STOUP_COUNTER_EVICT_KEPT, 1);
 	}
 	settle_draining(d);
-	stoup_count(d, STOUP_COUNTER_EVICT_PASSES, 1);
+	stoup_counter_add(d, STOUP_COUNTER_EVICT_PASSES, 1);
 }
 
 int stoup_evict_room(struct stoup_daemon *d, uint64_t len, enum stoup_ring_class class,
@@ -325,7 +325,7 @@ int stoup_claim_room(
 		if (stoup_ring_claim(d->ring, len) < 0)
 			return 0;
 		d->claim_load = load_idx;
-		stoup_count(d, STOUP_COUNTER_CLAIMS, 1);
+		stoup_counter_add(d, STOUP_COUNTER_CLAIMS, 1);
 	}
 	if (d->claim_load != load_idx)
 		return 0;

@@ -103,7 +103,7 @@ int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint32_t asker, uint64
 	to->fork_ticket = ticket_new();
 	copy_leases(d, from, to);
 	to->state = STOUP_CONSUMER_TICKET;
-	stoup_count(d, STOUP_COUNTER_FORKS, 1);
+	stoup_counter_add(d, STOUP_COUNTER_FORKS, 1);
 	stoup_consumer_show(d, place);
 	*ret_ticket = to->fork_ticket;
 	STOUP_HOOK("fork.copied");

@@ -80,7 +80,7 @@ int stoup_give_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_
 		answer.error = rc;
 		rc = stoup_wire_send(c->sock_fd, &answer, sizeof(answer), NULL, 0);
 	} else if (rc == 0 && fd >= 0) {
-		stoup_count(d, STOUP_COUNTER_DIRECT_FILES, 1);
+		stoup_counter_add(d, STOUP_COUNTER_DIRECT_FILES, 1);
 	}
 	return rc;
 }

@@ -308,7 +308,7 @@ static void note(struct stoup_import *import, uint32_t series_idx, int64_t key, 
 /* Is it outside the range that was asked for? Counted, not put. */
 static int is_filtered(struct stoup_import *import, int64_t key)
 {
-	if (stoup_filter_key(&import->options.filter, key))
+	if (stoup_intake_key(&import->options.filter, key))
 		return 0;
 	import->filtered_cnt++;
 	return 1;

@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include "codec/block.h"
 #include "codec/volume.h"
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/sink.h"
 #include "shm/stoup_types.h"
 
@@ -42,7 +42,7 @@ struct stoup_import_options {
 	int replace;     /* records of the new key range take the old ones' place */
 	int quiet;
 	int dry_run; /* read and check all, show what would be stored; nothing is written */
-	struct stoup_filter filter; /* keys outside its range are left out, and counted */
+	struct stoup_intake filter; /* keys outside its range are left out, and counted */
 	uint32_t threads;           /* encoders; 0 = one per core */
 };
 

@@ -329,6 +329,8 @@ static int segments_write(struct stoup_import_builder *builder,
 			rc = stoup_vol_add_segment(builder->file.writer, series->volume_series_idx,
 				block_idx, segment->raw_off, segment->record_cnt,
 				segment->first_key, segment->last_key);
+		if (rc == 0)
+			rc = stoup_encode_zone_write(slot, segment, builder->file.writer);
 	}
 	return rc;
 }

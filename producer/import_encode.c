@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codec/volume.h"
+#include "codec/zone.h"
 
 enum {
 	SLOT_FREE,
@@ -31,6 +32,57 @@ struct stoup_encode {
 	uint32_t thread_cnt;
 };
 
+/* ---- zone maps ------------------------------------------------------------------------------- */
+
+static int zones_room(struct stoup_encode_slot *slot, uint32_t len)
+{
+	uint64_t need = (uint64_t)slot->zones_len + len,
+		 cap = slot->zones_cap ? slot->zones_cap : 4096;
+	uint8_t *grown;
+
+	if (need <= slot->zones_cap)
+		return 0;
+	while (cap < need)
+		cap *= 2;
+	grown = cap <= UINT32_MAX ? realloc(slot->zones, (size_t)cap) : NULL;
+	if (!grown)
+		return -ENOMEM;
+	slot->zones = grown;
+	slot->zones_cap = (uint32_t)cap;
+	return 0;
+}
+
+int stoup_encode_zones(struct stoup_encode_slot *slot, const uint8_t *raw)
+{
+	const struct stoup_block_layout *layout = &slot->layout;
+	uint32_t len = layout->stride ? stoup_zone_len(layout->fields, layout->field_cnt) : 0;
+
+	slot->zones_len = 0;
+	for (uint32_t i = 0; i < slot->segment_cnt; i++) {
+		struct stoup_encode_segment *segment = &slot->segments[i];
+
+		segment->zone_at = 0;
+		if (len == 0 || segment->record_cnt < STOUP_ZONE_RECORDS_MIN)
+			continue;
+		if (zones_room(slot, len) < 0)
+			return -ENOMEM;
+		stoup_zone_make(layout->fields, layout->field_cnt, layout->stride,
+			raw + segment->raw_off, segment->record_cnt, slot->zones + slot->zones_len);
+		segment->zone_at = slot->zones_len + 1;
+		segment->zone_len = len;
+		slot->zones_len += len;
+	}
+	return 0;
+}
+
+int stoup_encode_zone_write(const struct stoup_encode_slot *slot,
+	const struct stoup_encode_segment *segment, struct stoup_vol_writer *writer)
+{
+	if (segment->zone_at == 0)
+		return 0;
+	return stoup_vol_add_zone(writer, slot->zones + segment->zone_at - 1, segment->zone_len);
+}
+
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static void slot_encode(
@@ -42,6 +94,9 @@ static void slot_encode(
 		slot->rc = -ENOMEM;
 		return;
 	}
+	slot->rc = stoup_encode_zones(slot, slot->raw);
+	if (slot->rc < 0)
+		return;
 	slot->raw_hash = stoup_vol_hash(slot->raw, slot->raw_len);
 	slot->rc = stoup_block_encode(encoder, slot->layout.stride ? &slot->layout : NULL,
 		slot->raw, slot->raw_len, slot->stored, encode->stored_cap, &slot->stored_len,
@@ -147,6 +202,7 @@ void stoup_encode_destroy(struct stoup_encode *encode)
 		free(encode->slots[i].raw);
 		free(encode->slots[i].stored);
 		free(encode->slots[i].segments);
+		free(encode->slots[i].zones);
 	}
 	pthread_cond_destroy(&encode->ready);
 	pthread_cond_destroy(&encode->done);

@@ -26,6 +26,8 @@ struct stoup_encode_segment {
 	uint32_t raw_off;
 	uint32_t record_cnt;
 	int64_t first_key, last_key;
+	/* Filled by a worker: where the zone map begins in the slot's zones, plus 1; 0: none. */
+	uint32_t zone_at, zone_len;
 };
 
 struct stoup_encode_slot {
@@ -43,6 +45,8 @@ struct stoup_encode_slot {
 	size_t stored_len;
 	uint32_t codec, transform;
 	uint64_t stored_hash, raw_hash;
+	uint8_t *zones; /* rows of the segments */
+	uint32_t zones_len, zones_cap;
 	int rc;
 	int state;
 };
@@ -66,6 +70,14 @@ void stoup_encode_submit(struct stoup_encode *encode);
 /* Wait for the oldest submitted block and return its slot, which stays valid until the next call of
  * stoup_encode_next; NULL when none is outstanding. */
 struct stoup_encode_slot *stoup_encode_retire(struct stoup_encode *encode);
+
+/* Make the zone maps of all segments of a slot, whose records are at `raw`: what a worker does, and the caller of a block
+ * that is passed on. 0, -ENOMEM. */
+int stoup_encode_zones(struct stoup_encode_slot *slot, const uint8_t *raw);
+
+/* The zone map of a segment of a retired slot to the writer that the segment was added to last: 0, -ENOMEM, -EINVAL. */
+int stoup_encode_zone_write(const struct stoup_encode_slot *slot,
+	const struct stoup_encode_segment *segment, struct stoup_vol_writer *writer);
 
 /* The block of a retired slot, as a volume takes it (schema_idx is the caller's to set): 0, or what a worker could
  * not do, with text. */

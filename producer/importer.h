@@ -16,7 +16,7 @@
 
 #include <stddef.h>
 #include "producer/event64_build.h"
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/frames.h"
 #include "producer/ingest_csv.h"
 #include "producer/ingest_dbn.h"
@@ -36,7 +36,7 @@ struct stoup_ingest_options {
 	const char *
 		series; /* one series for all, where the format allows it; NULL: named by the data */
 	const char *format;         /* --format as given; NULL: auto */
-	struct stoup_filter filter; /* applied by the importer (symbols) and by the import (keys) */
+	struct stoup_intake filter; /* applied by the importer (symbols) and by the import (keys) */
 	int allow_partial;          /* of a file that is cut at its end take what is whole */
 	int allow_steps;  /* times may step back: they are sorted, or kept in their order */
 	const char *date; /* of files that have times of day only; NULL: by their names */

@@ -23,7 +23,7 @@
 #define STOUP_PRODUCER_INGEST_CSV_H
 
 #include <stdint.h>
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/input.h"
 #include "producer/sink.h"
 #include "shm/timestamp.h"
@@ -58,7 +58,7 @@ struct stoup_csv_options {
 	const char *symbol;                /* NULL: of the data or the path */
 	int64_t day;                       /* since 1970; -1: not given */
 	int size_scale;                    /* decimals of sizes; -1: not given (8) */
-	const struct stoup_filter *filter; /* whose symbols to take; NULL: all */
+	const struct stoup_intake *filter; /* whose symbols to take; NULL: all */
 };
 
 /* Comma, header auto, times auto in UTC, nothing else set. */

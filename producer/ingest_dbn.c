@@ -211,9 +211,9 @@ static int skip_unknown(struct reader *reader, const struct stoup_dbn_record *re
 }
 
 /* A key that can not be is not out of range: the sink refuses it. */
-static int is_out_of_range(const struct stoup_filter *filter, int64_t key)
+static int is_out_of_range(const struct stoup_intake *filter, int64_t key)
 {
-	return filter && key > 0 && !stoup_filter_key(filter, key);
+	return filter && key > 0 && !stoup_intake_key(filter, key);
 }
 
 static int put_record(

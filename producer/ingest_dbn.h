@@ -23,7 +23,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/sink.h"
 #include "producer/input.h"
 
@@ -35,7 +35,7 @@ struct stoup_dbn_options {
 	int allow_partial;   /* a file cut at its end: import the whole records */
 	const char *dataset; /* of records without metadata, or whose metadata name none */
 	int version;         /* of records without metadata, 1 to 3; 0: as their lengths say */
-	const struct stoup_filter *filter; /* symbols and keys; NULL: all */
+	const struct stoup_intake *filter; /* symbols and keys; NULL: all */
 };
 
 /* Set "dataset" or "dbn-version". 0; -ENOENT for another name, -EINVAL with text. */

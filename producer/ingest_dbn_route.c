@@ -278,7 +278,7 @@ static int add_symbol(struct stoup_dbn_route *route, const char *symbol,
 {
 	char escaped[STOUP_SERIES_NAME_CAP];
 	char name[STOUP_SERIES_NAME_CAP * 3];
-	if (!stoup_filter_symbol(route->options->filter, symbol))
+	if (!stoup_intake_symbol(route->options->filter, symbol))
 		return 0;
 	if (route->options->series || route->options->one_stream)
 		return open_only(route, schema, slot, err);

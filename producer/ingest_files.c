@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
-#include "producer/filter.h"
+#include "producer/intake.h"
 
 #define LEFT_OUT_CAP 160 /* bytes of names in the note */
 
@@ -77,9 +77,9 @@ static int is_asked(const struct expand *expand, const char *path, const char *n
 	const struct stoup_files_options *options = expand->options;
 	const char *in = options->include, *out = options->exclude;
 
-	if (out && (stoup_filter_match(out, name) || stoup_filter_match(out, path)))
+	if (out && (stoup_intake_match(out, name) || stoup_intake_match(out, path)))
 		return 0;
-	return !in || stoup_filter_match(in, name) || stoup_filter_match(in, path);
+	return !in || stoup_intake_match(in, name) || stoup_intake_match(in, path);
 }
 
 /* ---- what is left out --------------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #ifndef STOUP_PRODUCER_INGEST_ITCH_H
 #define STOUP_PRODUCER_INGEST_ITCH_H
 
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/input.h"
 #include "producer/sink.h"
 
@@ -23,7 +23,7 @@ struct stoup_itch_options {
 	int has_zone;        /* zone_s is the offset of the feed's midnight; else New York's */
 	int32_t zone_s;
 	int allow_partial, allow_steps;
-	const struct stoup_filter *filter;
+	const struct stoup_intake *filter;
 };
 
 /* The date in the name of a file, MMDDYYYY or YYYYMMDD in front or SMMDDYY. 0 or -EINVAL. */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/json_doc.h"
 #include "producer/jsonl_lines.h"
 #include "shm/doc_read.h"
@@ -223,7 +223,7 @@ static int series_named(struct reader *r, const struct part *message, const stru
 			"what is at --series-path is no name: empty, too long, or with a NUL", err);
 	memcpy(text, value->payload, value->payload_len);
 	text[value->payload_len] = 0;
-	if (!stoup_filter_symbol(r->options->filter, text))
+	if (!stoup_intake_symbol(r->options->filter, text))
 		return 0;
 	if (stoup_symbol_escape(text, escaped, sizeof(escaped)) < 0)
 		n = (int)sizeof(name);

@@ -23,7 +23,7 @@
 #include "producer/input.h"
 #include "producer/sink.h"
 
-struct stoup_filter;
+struct stoup_intake;
 
 /* Texts are the caller's and must outlive the struct. */
 struct stoup_jsonl_options {
@@ -33,7 +33,7 @@ struct stoup_jsonl_options {
 	const char *series;
 	const struct stoup_csv_options
 		*csv; /* time, time-format and time-zone; no other may be set */
-	const struct stoup_filter *filter; /* symbols: of values at series_path */
+	const struct stoup_intake *filter; /* symbols: of values at series_path */
 	int allow_partial;
 };
 

@@ -243,7 +243,7 @@ static int stock_learn(struct stoup_itch *itch, struct stoup_itch_at *at, const 
 		return stoup_itch_bad(
 			itch, at, -EBADMSG, err, "its stock has no name: the file is damaged");
 	memcpy(at->stock->name, name, NAME_LEN);
-	at->stock->state = stoup_filter_symbol(itch->setup.filter, text) ? STOUP_ITCH_WANTED
+	at->stock->state = stoup_intake_symbol(itch->setup.filter, text) ? STOUP_ITCH_WANTED
 	                                                                 : STOUP_ITCH_UNWANTED;
 	itch->late_cnt += at->bytes[0] != 'R';
 	itch->stock_cnt++;

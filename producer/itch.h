@@ -20,7 +20,7 @@
 #ifndef STOUP_PRODUCER_ITCH_H
 #define STOUP_PRODUCER_ITCH_H
 
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/itch_orders.h"
 #include "producer/sink.h"
 
@@ -51,7 +51,7 @@ struct stoup_itch_setup {
 	const char *file;                  /* for texts */
 	const char *dataset;               /* first part of the series' names */
 	const char *series;                /* of the raw messages; NULL: DATASET/MARKET/itch50 */
-	const struct stoup_filter *filter; /* symbols; NULL: all */
+	const struct stoup_intake *filter; /* symbols; NULL: all */
 	int64_t midnight_ns;               /* of the day, in UTC */
 	int64_t day_len_ns;
 	int raw;         /* STOUP_ITCH_RAW_* */

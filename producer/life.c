@@ -66,7 +66,7 @@ int stoup_consumer_find_place(
 			*ret = i;
 			return 0;
 		}
-	stoup_count(d, STOUP_COUNTER_LIMIT_CONSUMERS, 1);
+	stoup_counter_add(d, STOUP_COUNTER_LIMIT_CONSUMERS, 1);
 	if (rc < 0)
 		return rc;
 	return stoup_error_set(err, -EUSERS,
@@ -227,7 +227,7 @@ void stoup_consumer_enter(struct stoup_daemon *d, uint32_t idx)
 	close(c->page.fd);
 	c->page.fd = -1;
 	c->state = STOUP_CONSUMER_ATTACHED;
-	stoup_count(d, STOUP_COUNTER_ATTACHES, 1);
+	stoup_counter_add(d, STOUP_COUNTER_ATTACHES, 1);
 	stoup_consumer_show(d, idx);
 }
 
@@ -259,7 +259,7 @@ void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counte
 	atomic_store_explicit(&entry->leased_bytes, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->waiting_cnt, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->state, STOUP_CONSUMER_NONE, memory_order_release);
-	stoup_count(d, why, 1);
+	stoup_counter_add(d, why, 1);
 	stoup_gauge(d, STOUP_COUNTER_CONSUMERS, stoup_attach_cnt(d));
 	d->tick_ns = d->now_ns;
 }
@@ -350,7 +350,7 @@ void stoup_consumer_cut(struct stoup_daemon *d, uint32_t idx)
 {
 	struct stoup_consumer *c = &d->consumers[idx];
 
-	stoup_count(d, STOUP_COUNTER_LAGGARDS_CUT, 1);
+	stoup_counter_add(d, STOUP_COUNTER_LAGGARDS_CUT, 1);
 	c->cut = 1;
 	/* What it waits for is not answered: it learns of its end instead, and goes on in a newer snapshot. */
 	stoup_requests_forget(d, idx);

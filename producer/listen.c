@@ -123,7 +123,7 @@ void stoup_listen_tick(struct stoup_daemon *d)
 	}
 	if (ours == -ENOENT && stoup_listen(d, &err) == 0) {
 		stoup_log_info(d, "%s was removed: made again", d->sock_path);
-		stoup_count(d, STOUP_COUNTER_SOCKETS_REMADE, 1);
+		stoup_counter_add(d, STOUP_COUNTER_SOCKETS_REMADE, 1);
 		epoll_ctl(d->epoll_fd, EPOLL_CTL_DEL, old, NULL);
 		stoup_chores_close(d->closer, old);
 		d->sock_lost = d->listen_off = 0;

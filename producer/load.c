@@ -136,11 +136,11 @@ static void count_load(struct stoup_daemon *d, const struct stoup_load *load, in
 		(*times)++;
 	if (*times > d->loads_max)
 		stoup_gauge(d, STOUP_COUNTER_LOADS_MAX, d->loads_max = *times);
-	stoup_count(d, STOUP_COUNTER_LOADS, 1);
-	stoup_count(d, STOUP_COUNTER_LOAD_RAW_BYTES, block_of(d, load)->raw_len);
-	stoup_count(d, STOUP_COUNTER_LOAD_STORED_BYTES, block_of(d, load)->stored_len);
+	stoup_counter_add(d, STOUP_COUNTER_LOADS, 1);
+	stoup_counter_add(d, STOUP_COUNTER_LOAD_RAW_BYTES, block_of(d, load)->raw_len);
+	stoup_counter_add(d, STOUP_COUNTER_LOAD_STORED_BYTES, block_of(d, load)->stored_len);
 	if (ahead)
-		stoup_count(d, STOUP_COUNTER_AHEAD_LOADED, 1);
+		stoup_counter_add(d, STOUP_COUNTER_AHEAD_LOADED, 1);
 }
 
 /* Under way and over, without a block. */
@@ -172,7 +172,7 @@ static void load_done(struct stoup_daemon *d, uint32_t load_idx)
 
 static void load_failed(struct stoup_daemon *d, uint32_t load_idx, int error, uint64_t detail)
 {
-	stoup_count(d, STOUP_COUNTER_LOADS_FAILED, 1);
+	stoup_counter_add(d, STOUP_COUNTER_LOADS_FAILED, 1);
 	load_end(d, load_idx, error, detail);
 }
 
@@ -219,7 +219,7 @@ static void decode_result(struct stoup_daemon *d, const struct stoup_decode_resu
 	struct stoup_error why = {0};
 	uint64_t detail;
 
-	stoup_count(d, STOUP_COUNTER_DECODE_NS, result->busy_ns);
+	stoup_counter_add(d, STOUP_COUNTER_DECODE_NS, result->busy_ns);
 	if (result->result == 0) {
 		load_done(d, load_idx);
 		return;
@@ -296,7 +296,7 @@ static int load_inline(struct stoup_daemon *d, uint32_t load_idx)
 	job_of(d, load_idx, src, &job);
 	stoup_decode_inline(d->decode, &job, &result);
 	result.cookie = load_idx;
-	stoup_count(d, STOUP_COUNTER_LOADS_INLINE, 1);
+	stoup_counter_add(d, STOUP_COUNTER_LOADS_INLINE, 1);
 	decode_result(d, &result);
 	return 1;
 }
@@ -386,7 +386,7 @@ static int pump_queue(struct stoup_daemon *d, struct stoup_list *queue)
 			if (ahead_waits(d, &d->loads[i]))
 				break;
 			stoup_load_drop(d, i);
-			stoup_count(d, STOUP_COUNTER_AHEAD_REFUSED, 1);
+			stoup_counter_add(d, STOUP_COUNTER_AHEAD_REFUSED, 1);
 		}
 	}
 	return moved;
@@ -402,7 +402,7 @@ int stoup_loads_pump(struct stoup_daemon *d)
 	starving =
 		d->demand.cnt > 0 && d->in_flight < depth && stoup_staging_free_cnt(d->staging) > 0;
 	if (starving && !d->starving)
-		stoup_count(d, STOUP_COUNTER_STARVED, 1);
+		stoup_counter_add(d, STOUP_COUNTER_STARVED, 1);
 	d->starving = starving;
 	if (d->demand.cnt == 0)
 		moved |= pump_queue(d, &d->ahead);
@@ -426,7 +426,7 @@ static void read_result(struct stoup_daemon *d, const struct stoup_read_done *do
 		return;
 	}
 	error = done->result < 0 ? (int)done->result : -EIO;
-	stoup_count(d, STOUP_COUNTER_READ_ERRORS, 1);
+	stoup_counter_add(d, STOUP_COUNTER_READ_ERRORS, 1);
 	if (error == -ENODATA) {
 		detail = stoup_log_error(d, -EIO,
 			"%s: block %u at offset %llu: the file ends at %llu: it was truncated; "

@@ -93,7 +93,7 @@ static int error_note(struct stoup_daemon *d, uint32_t idx, int code, const char
 	slot->count++;
 	slot->last_ns = now;
 	atomic_store_explicit(&slot->seq, (seq | 1) + 1, memory_order_release);
-	stoup_count(d, STOUP_COUNTER_ERRORS, 1);
+	stoup_counter_add(d, STOUP_COUNTER_ERRORS, 1);
 	/* Below 0: the wall clock was set back. */
 	return quiet_ns > 1000000000 || quiet_ns < 0;
 }
@@ -193,7 +193,7 @@ void stoup_publish_refused(struct stoup_daemon *d, uint32_t idx)
 		narrow(atomic_load_explicit(&page->requests_refused_cnt, memory_order_relaxed));
 
 	if (now > c->refused_seen)
-		stoup_count(d, STOUP_COUNTER_LIMIT_REQUESTS, now - c->refused_seen);
+		stoup_counter_add(d, STOUP_COUNTER_LIMIT_REQUESTS, now - c->refused_seen);
 	c->refused_seen = now;
 }
 

@@ -57,9 +57,9 @@ static void grant(struct stoup_daemon *d, uint32_t consumer_idx, uint32_t slot_i
 		STOUP_HOOK("grant.cell");
 		d->buffers[buffer_idx].ahead = 0;
 		stoup_ring_granted(d->ring, buffer_idx, consumer_idx);
-		stoup_count(d, STOUP_COUNTER_GRANTS, 1);
+		stoup_counter_add(d, STOUP_COUNTER_GRANTS, 1);
 	} else {
-		stoup_count(d, STOUP_COUNTER_GRANTS_LOST, 1);
+		stoup_counter_add(d, STOUP_COUNTER_GRANTS_LOST, 1);
 	}
 	slot_end(page, slot_idx, 0, 0); /* [M2] */
 }
@@ -110,8 +110,8 @@ void stoup_waiters_fail(struct stoup_daemon *d, struct stoup_load *load, int err
 		next = w->next;
 		if (c) {
 			/* Before the answer: who has it finds it counted. */
-			stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
-			stoup_count(d, STOUP_COUNTER_STALE, error == -ESTALE);
+			stoup_counter_add(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+			stoup_counter_add(d, STOUP_COUNTER_STALE, error == -ESTALE);
 			slot_end(c->page.base, w->slot_idx, error, detail);
 		}
 		waiter_put(d, i);
@@ -207,7 +207,7 @@ static void wait_for(
 		load->waiter_first = idx;
 	} else {
 		d->waiters[load->waiter_last].next = idx;
-		stoup_count(d, STOUP_COUNTER_REQUESTS_JOINED, 1);
+		stoup_counter_add(d, STOUP_COUNTER_REQUESTS_JOINED, 1);
 	}
 	load->waiter_last = idx;
 }
@@ -221,7 +221,7 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	int32_t step;
 	int rc;
 
-	stoup_count(d, STOUP_COUNTER_REQUESTS, 1);
+	stoup_counter_add(d, STOUP_COUNTER_REQUESTS, 1);
 	rc = request_check(d, r, &detail);
 	if (rc < 0)
 		goto out_fail;
@@ -238,7 +238,7 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	 * more. It is refused before it has queued anything, so that it takes nothing from others. */
 	rc = -EBUSY;
 	if (d->consumers[consumer_idx].waiting_cnt >= d->opt.request_cap) {
-		stoup_count(d, STOUP_COUNTER_LIMIT_REQUESTS, 1);
+		stoup_counter_add(d, STOUP_COUNTER_LIMIT_REQUESTS, 1);
 		goto out_fail;
 	}
 	load_idx = volume->load_idx[r->block_idx];
@@ -251,8 +251,8 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	wait_for(d, consumer_idx, r, load_idx);
 	return;
 out_fail:
-	stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
-	stoup_count(d, STOUP_COUNTER_STALE, rc == -ESTALE);
+	stoup_counter_add(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+	stoup_counter_add(d, STOUP_COUNTER_STALE, rc == -ESTALE);
 	slot_end(page, r->slot_idx, rc, detail);
 }
 
@@ -271,7 +271,7 @@ static void read_ahead(struct stoup_daemon *d, const struct request *r)
 	for (uint32_t i = 0; i < cnt; i++, block += r->ahead_step) {
 		if (block < 0 || block >= volume->file->index->block_cnt)
 			return;
-		stoup_count(d, STOUP_COUNTER_AHEAD_ASKED, 1);
+		stoup_counter_add(d, STOUP_COUNTER_AHEAD_ASKED, 1);
 		if (atomic_load_explicit(&volume->residency[block], memory_order_relaxed) != 0 ||
 			volume->load_idx[block] != STOUP_IDX_NONE)
 			continue;
@@ -279,7 +279,7 @@ static void read_ahead(struct stoup_daemon *d, const struct request *r)
 			too_long(d, &volume->file->index->blocks[block]) ||
 			stoup_load_queue(d, r->ahead_volume_idx, (uint32_t)block, r->ahead_step,
 				1) == STOUP_IDX_NONE)
-			stoup_count(d, STOUP_COUNTER_AHEAD_REFUSED, 1);
+			stoup_counter_add(d, STOUP_COUNTER_AHEAD_REFUSED, 1);
 	}
 }
 
@@ -355,8 +355,8 @@ static void expire_load(struct stoup_daemon *d, uint32_t load_idx)
 			continue;
 		}
 		if (c) {
-			stoup_count(d, STOUP_COUNTER_STARVED_FAILED, 1);
-			stoup_count(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+			stoup_counter_add(d, STOUP_COUNTER_STARVED_FAILED, 1);
+			stoup_counter_add(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
 			slot_end(c->page.base, w->slot_idx, -ENOBUFS, 0);
 		}
 		if (kept == STOUP_IDX_NONE)

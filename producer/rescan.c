@@ -304,12 +304,12 @@ static void rescan(struct stoup_daemon *d)
 		stoup_store_close(r.stores[i]);
 	d->rescan_quiet_ns = 0;
 	if ((rc < 0 && rc != -EAGAIN) || r.failed_cnt > 0) {
-		stoup_count(d, STOUP_COUNTER_RESCANS_FAILED, 1);
+		stoup_counter_add(d, STOUP_COUNTER_RESCANS_FAILED, 1);
 		d->rescan_quiet_ns = d->now_ns + QUIET_NS;
 		memcpy(d->failed_marks, r.marks, sizeof(r.marks));
 	}
 	/* Last: who waits for it to count sees what it did. */
-	stoup_count(d, STOUP_COUNTER_RESCANS, 1);
+	stoup_counter_add(d, STOUP_COUNTER_RESCANS, 1);
 }
 
 void stoup_rescan_fresh(struct stoup_daemon *d)

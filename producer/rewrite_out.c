@@ -197,6 +197,9 @@ static int segments_write(
 				rewrite->series[segment->series_idx].volume_series_idx, block_idx,
 				segment->raw_off, segment->record_cnt, segment->first_key,
 				segment->last_key);
+		if (rc == 0)
+			rc = stoup_encode_zone_write(
+				slot, segment, out->files[out->file_cnt - 1].writer);
 	}
 	return rc;
 }
@@ -254,18 +257,24 @@ static void run_end(struct stoup_rewrite_out *out)
 	out->run_cnt = 0;
 }
 
-static void block_submit(struct stoup_rewrite *rewrite)
+static void layout_set(struct stoup_rewrite *rewrite)
 {
-	struct stoup_encode_slot *slot = rewrite->out.slot;
 	const struct stoup_schema *schema = &rewrite->schemas[rewrite->out.schema_idx].schema;
 
-	run_end(&rewrite->out);
-	slot->schema_idx = rewrite->out.schema_idx;
-	slot->layout = (struct stoup_block_layout){
+	rewrite->out.slot->layout = (struct stoup_block_layout){
 		.stride = schema->stride,
 		.field_cnt = schema->field_cnt,
 		.fields = (const void *)schema->fields, /* the same 64 bytes */
 	};
+}
+
+static void block_submit(struct stoup_rewrite *rewrite)
+{
+	struct stoup_encode_slot *slot = rewrite->out.slot;
+
+	run_end(&rewrite->out);
+	slot->schema_idx = rewrite->out.schema_idx;
+	layout_set(rewrite);
 	rewrite->out.slot = NULL;
 	stoup_encode_submit(rewrite->out.encode);
 }
@@ -510,6 +519,10 @@ int stoup_rewrite_out_block(struct stoup_rewrite *rewrite, const struct stoup_vo
 	if (rc < 0)
 		return rc;
 	slot = out->slot;
+	/* The block that is copied may come from a volume without zone maps. */
+	layout_set(rewrite);
+	if (stoup_encode_zones(slot, raw) < 0)
+		return no_index_memory(rewrite, err);
 	slot->is_encoded = 1;
 	slot->raw_len = block->raw_len;
 	slot->stored_len = block->stored_len;

@@ -24,6 +24,7 @@ static const struct command commands[] = {
 	{"rm", "remove series, or a range of them", stoup_cmd_rm},
 	{"diff", "compare two stores by their records", stoup_cmd_diff},
 	{"cat", "print records of a store or a pool", stoup_cmd_cat},
+	{"replay", "print records as they fall due by the clock", stoup_cmd_replay},
 	{"export", "write series as CSV, JSON, DBN or NumPy files", stoup_cmd_export},
 	{"definition", "print tick, expiry... of an instrument at a time", stoup_cmd_definition},
 	{"stat", "show a pool's counters and consumers", stoup_cmd_stat},

@@ -10,12 +10,13 @@
 #include "producer/progress.h"
 #include "producer/store.h"
 
-/* Which segments of a volume can not be served as they are, and whether its padding is damaged. */
+/* Which segments of a volume can not be served as they are, and whether its padding is damaged, or a zone map excludes a
+ * record that is there: such a volume is written anew with all that it has. */
 struct stoup_verify_marks {
 	uint8_t *
 		segments; /* by segment: 1 damaged; the caller's, zeroed, one per segment and one more */
 	uint64_t segment_cnt; /* marked */
-	int padding;
+	int padding;          /* or a zone map */
 };
 
 /* Check every byte of a volume and print each fault. The number of faults, or -ENOMEM. `progress` may be NULL. */

@@ -155,6 +155,7 @@ static void count_index(const struct stoup_store_volume *file, struct stoup_cata
 	n->block_cnt = index->block_cnt;
 	n->segment_cnt = index->segment_cnt;
 	n->string_len = strlen(file->path) + 1;
+	n->zone_len = index->zone_len;
 	for (uint32_t i = 0; i < index->series_cnt; i++)
 		n->string_len += (uint64_t)index->series[i].name_len + 1;
 }
@@ -255,10 +256,19 @@ static void fill_blocks(struct stoup_catalog *c, const struct stoup_vol_index *i
 	}
 }
 
+static void fill_zones(struct stoup_catalog *c, const struct stoup_vol_index *index)
+{
+	if (index->zone_len == 0)
+		return;
+	memcpy(table_at(c, c->zone_off), index->zone_words,
+		(size_t)index->segment_cnt * sizeof(index->zone_words[0]));
+	memcpy(table_at(c, stoup_catalog_zone_rows_off(c)), index->zones, (size_t)index->zone_len);
+}
+
 static int make_catalog(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_error *err)
 {
 	struct stoup_volume *v = &d->volumes[volume_idx];
-	struct stoup_catalog_counts counts;
+	struct stoup_catalog_counts counts = {0};
 	struct stoup_catalog *c;
 	char name[128];
 	int rc;
@@ -289,6 +299,7 @@ static int make_catalog(struct stoup_daemon *d, uint32_t volume_idx, struct stou
 	fill_schemas(c, v->file->index);
 	fill_series(c, v->file);
 	fill_blocks(c, v->file->index);
+	fill_zones(c, v->file->index);
 	v->residency = stoup_catalog_residency(c);
 	return 0;
 }

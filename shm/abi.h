@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define STOUP_ABI_MAJOR 1u /* another major: not readable */
-#define STOUP_ABI_MINOR 0u /* a higher minor only adds */
+#define STOUP_ABI_MINOR 1u /* a higher minor only adds: 1 zone maps in catalogs */
 
 #define STOUP_CONTROL_MAGIC UINT64_C(0x4c43505554533031) /* 1 0 S T U P C L */
 #define STOUP_CATALOG_MAGIC UINT64_C(0x54435055544f5331)

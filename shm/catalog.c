@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define ZONE_LEN_CAP (UINT64_C(1) << 30) /* as a volume's footer */
+
 static uint64_t page_up(uint64_t len)
 {
 	return (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
@@ -31,17 +33,22 @@ static void lay_out(struct stoup_catalog *c, const struct stoup_catalog_counts *
 	off += n->string_len;
 	c->residency_off = page_up(off);
 	c->total_len = page_up(c->residency_off + (uint64_t)n->block_cnt * sizeof(uint64_t));
+	c->zone_off = n->zone_len ? c->total_len : 0;
+	c->zone_len = n->zone_len;
 }
 
 size_t stoup_catalog_footprint(const struct stoup_catalog_counts *counts)
 {
 	struct stoup_catalog c;
 
-	if (counts->string_len > UINT64_C(1) << 40)
+	if (counts->string_len > UINT64_C(1) << 40 || counts->zone_len > ZONE_LEN_CAP ||
+		counts->zone_len % 8)
 		return 0;
 	memset(&c, 0, sizeof(c));
+	c.segment_cnt = counts->segment_cnt;
 	lay_out(&c, counts);
-	return (size_t)c.total_len;
+	return (size_t)(c.zone_len ? page_up(stoup_catalog_zone_rows_off(&c) + c.zone_len)
+				   : c.total_len);
 }
 
 void stoup_catalog_format(struct stoup_catalog *catalog, const struct stoup_catalog_counts *counts,
@@ -137,6 +144,17 @@ static int verify_segments(const struct stoup_catalog *c, struct stoup_error *er
 	return 0;
 }
 
+/* Rows begin inside. What they say may be anything: it is compared, never followed. */
+static int verify_zones(const struct stoup_catalog *c, struct stoup_error *err)
+{
+	const uint32_t *words = stoup_catalog_zone_words(c);
+
+	for (uint32_t i = 0; words && i < c->segment_cnt; i++)
+		if (words[i] > c->zone_len / 8)
+			return bad(err, "zone map of segment", i);
+	return 0;
+}
+
 int stoup_catalog_verify(
 	const struct stoup_catalog *catalog, size_t map_len, struct stoup_error *err)
 {
@@ -153,6 +171,7 @@ int stoup_catalog_verify(
 	counts.block_cnt = catalog->block_cnt;
 	counts.segment_cnt = catalog->segment_cnt;
 	counts.string_len = catalog->string_len;
+	counts.zone_len = catalog->zone_len;
 	if (stoup_catalog_footprint(&counts) == 0 || stoup_catalog_footprint(&counts) > map_len)
 		return bad(err, "length", map_len);
 	/* The offsets must be the ones that these counts give: no other arrangement is ever made. */
@@ -165,6 +184,8 @@ int stoup_catalog_verify(
 		rc = verify_series(catalog, err);
 	if (rc == 0)
 		rc = verify_segments(catalog, err);
+	if (rc == 0)
+		rc = verify_zones(catalog, err);
 	return rc;
 }
 

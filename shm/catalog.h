@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* catalog.h - what one volume holds (immutable) and which of its blocks are in the pool (residency).
  *
- *      +--------+---------+--------+--------+--------+----------+---------+- page -+-----------+
- *      | header | schemas | fields | series | blocks | segments | strings |  zero  | residency |
- *      +--------+---------+--------+--------+--------+----------+---------+--------+-----------+
+ *      +--------+---------+--------+--------+--------+----------+---------+- page -+-----------+- page -+
+ *      | header | schemas | fields | series | blocks | segments | strings |  zero  | residency |  zones |
+ *      +--------+---------+--------+--------+--------+----------+---------+--------+-----------+--------+
  *
  * One object per volume, made once by the daemon from the volume's footer, given to consumers
  * read-only by descriptor. All references are indexes and offsets, checked once by
@@ -64,19 +64,23 @@ struct stoup_catalog {
 	uint8_t volume_id[16];
 	uint64_t ingest_seq;
 	uint32_t batch_idx, zero;
-	uint64_t total_len; /* bytes of the whole object */
+	uint64_t total_len; /* bytes of the object up to the zone maps */
 	uint32_t schema_cnt, field_cnt, series_cnt, block_cnt, segment_cnt, path_off;
 	uint64_t schema_off, field_off, series_off, block_off,
 		segment_off; /* from the object's start */
 	uint64_t string_off, string_len;
 	uint64_t residency_off; /* page-aligned */
-	uint8_t pad[256 - 144];
+	/* Zone maps; both 0 in a volume without, and from a daemon of minor 0. They lie behind total_len, which readers
+	 * of minor 0 compare. */
+	uint64_t zone_off, zone_len;
+	uint8_t pad[256 - 160];
 };
 
 /* Counts that a catalog is made for. */
 struct stoup_catalog_counts {
 	uint32_t schema_cnt, field_cnt, series_cnt, block_cnt, segment_cnt;
 	uint64_t string_len;
+	uint64_t zone_len; /* bytes of all rows, a multiple of 8; 0 = no zone maps */
 };
 
 /* Bytes of the object, whole OS pages; 0 when the counts overflow. */
@@ -122,6 +126,33 @@ static inline const char *stoup_catalog_string(const struct stoup_catalog *c, ui
 {
 	return stoup_catalog_at(c, c->string_off + off);
 }
+/* Zone maps: a word for each segment that says where its row begins, in units of 8 bytes from the first one, plus 1 (0:
+ * it has none); then the rows, as they are in the volume (docs/volume-format.md, "Zone maps"). NULL: there are none. */
+static inline const uint32_t *stoup_catalog_zone_words(const struct stoup_catalog *c)
+{
+	return c->zone_len ? stoup_catalog_at(c, c->zone_off) : NULL;
+}
+static inline uint64_t stoup_catalog_zone_rows_off(const struct stoup_catalog *c)
+{
+	return c->zone_off + (((uint64_t)c->segment_cnt * sizeof(uint32_t) + 7) & ~UINT64_C(7));
+}
+/* The row of a segment of a catalog that was verified, and the bytes that lie there, which the user of a row compares
+ * with what its schema has; NULL: none. */
+static inline const uint8_t *stoup_catalog_zone(
+	const struct stoup_catalog *c, uint32_t segment_idx, uint64_t *ret_len)
+{
+	const uint32_t *words = stoup_catalog_zone_words(c);
+	uint64_t at;
+
+	if (!words || words[segment_idx] == 0)
+		return NULL;
+	at = (uint64_t)(words[segment_idx] - 1) * 8;
+	*ret_len = c->zone_len - at;
+	return stoup_catalog_at(c, stoup_catalog_zone_rows_off(c) + at);
+}
+#define STOUP_ZONE_HAS_NULL   0x1u
+#define STOUP_ZONE_HAS_VALUES 0x2u
+
 /* Residency words: read through a const mapping by consumers, written by the conductor. */
 static inline _Atomic uint64_t *stoup_catalog_residency(struct stoup_catalog *c)
 {

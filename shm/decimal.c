@@ -194,6 +194,51 @@ int stoup_decimal_parse_u64(const char *text, size_t len, int exp10, uint64_t *r
 	return 0;
 }
 
+/* ---- to a floor ------------------------------------------------------------------------------- */
+
+/* The digits again, one by one, since `parse` keeps 64 bits of them: those above 10^exp10 make the number, the others
+ * only say whether something is left. `exponent` is that of the last digit. */
+int stoup_decimal_floor(const char *text, size_t len, int exp10, stoup_wide *ret, int *ret_exact)
+{
+	const char *at = text, *end = text + len;
+	int64_t whole = 0; /* digits of the number, negative where zeros come before the first */
+	stoup_wide value = 0;
+	struct decimal parts;
+	int rest = 0, rc = parse(text, len, &parts), exponent = 0;
+
+	if (rc == -ERANGE) /* longer than any filter or file has them */
+		return -EINVAL;
+	if (rc)
+		return rc;
+	at += *at == '+' || *at == '-';
+	for (const char *digit = at; digit < end && *digit != '.' && digit_of(*digit) <= 9; digit++)
+		whole++;
+	for (const char *mark = at; mark < end; mark++)
+		if (*mark == 'e' || *mark == 'E') {
+			rc = parse_exponent(mark + 1, end, &exponent);
+			end = mark;
+		}
+	whole += (int64_t)exponent - exp10;
+	for (; at < end; at++) {
+		if (*at == '.')
+			continue;
+		if (whole > 0 && value < STOUP_DECIMAL_FLOOR_CAP)
+			value = value * 10 + digit_of(*at);
+		else if (whole <= 0)
+			rest |= digit_of(*at) != 0;
+		whole--;
+	}
+	for (; whole > 0 && value > 0 && value < STOUP_DECIMAL_FLOOR_CAP; whole--)
+		value *= 10;
+	if (value > STOUP_DECIMAL_FLOOR_CAP)
+		value = STOUP_DECIMAL_FLOOR_CAP;
+	if (parts.negative && value < STOUP_DECIMAL_FLOOR_CAP)
+		value += rest;
+	*ret = parts.negative ? -value : value;
+	*ret_exact = !rest;
+	return rc;
+}
+
 /* ---- to double -------------------------------------------------------------------------------- */
 
 double stoup_decimal_double_u64(uint64_t integer, int exp10)

@@ -22,6 +22,13 @@
 int stoup_decimal_parse(const char *text, size_t len, int exp10, int64_t *ret);
 int stoup_decimal_parse_u64(const char *text, size_t len, int exp10, uint64_t *ret);
 
+/* The greatest integer whose product with 10^exp10 is at most the text's value, between -STOUP_DECIMAL_FLOOR_CAP and
+ * STOUP_DECIMAL_FLOOR_CAP, which stand for all beyond; *ret_exact 1: the product is the value. 0, or -EINVAL for a text
+ * that is no decimal. */
+__extension__ typedef __int128 stoup_wide;
+#define STOUP_DECIMAL_FLOOR_CAP ((stoup_wide)1 << 65)
+int stoup_decimal_floor(const char *text, size_t len, int exp10, stoup_wide *ret, int *ret_exact);
+
 /* The double nearest to integer * 10^exp10 (-18 to 18), ties to even: what a correct reader makes of the
  * decimal's text. Independent of the locale. */
 double stoup_decimal_double(int64_t integer, int exp10);

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "shm/doc_read.h"
+#include "shm/doc_path.h"
 
 int stoup_doc_open(const void *bytes, size_t len, struct stoup_doc *ret)
 {
@@ -62,27 +62,32 @@ int stoup_doc_next(struct stoup_doc_iter *iter, struct stoup_doc *key, struct st
 	return 1;
 }
 
+int64_t stoup_doc_member_long(const uint8_t *at, const uint8_t *end, const uint8_t *limit,
+	const struct stoup_doc_step *step, struct stoup_doc *ret)
+{
+	struct stoup_doc key, value;
+	size_t len = stoup_doc_long(at, end, &key, &value);
+
+	if (len == 0 || !stoup_doc_key_is(&key, step, limit))
+		return -(int64_t)len;
+	*ret = value;
+	return (int64_t)len;
+}
+
 int stoup_doc_get(
 	const struct stoup_doc *object, const char *key, size_t key_len, struct stoup_doc *ret)
 {
-	const uint8_t *at, *end;
-	struct stoup_doc name, doc;
+	struct stoup_doc_step step;
+	struct stoup_doc_spot found;
+	int rc;
 
-	if (object->type != STOUP_DOC_OBJECT)
+	if (object->type != STOUP_DOC_OBJECT || key_len > STOUP_DOC_LEN_CAP)
 		return 0;
-	at = object->payload;
-	end = stoup_doc_end(object);
-	while (at < end) {
-		if (stoup_doc_read(at, end, &name) || name.type != STOUP_DOC_STRING ||
-			stoup_doc_read(stoup_doc_end(&name), end, &doc))
-			return -EBADMSG;
-		if (name.payload_len == key_len && memcmp(name.payload, key, key_len) == 0) {
-			*ret = doc;
-			return 1;
-		}
-		at = stoup_doc_end(&doc);
-	}
-	return 0;
+	step = stoup_doc_step_of(key, key_len);
+	rc = stoup_doc_member(stoup_doc_spot_of(object), &step, stoup_doc_end(object), &found);
+	if (rc == 1)
+		*ret = stoup_doc_of_spot(found);
+	return rc;
 }
 
 int stoup_doc_at(const struct stoup_doc *array, uint32_t idx, struct stoup_doc *ret)
@@ -110,20 +115,6 @@ int stoup_doc_at(const struct stoup_doc *array, uint32_t idx, struct stoup_doc *
 
 #define PATH_LEN_CAP 4096u
 
-/* One step: a name, or (name NULL) an element. */
-struct step {
-	const char *name;
-	uint32_t len;
-	uint32_t idx;
-};
-
-/* The steps, and behind them the bytes of their names. */
-struct stoup_doc_path {
-	uint32_t step_cnt;
-	uint32_t zero;
-	struct step steps[];
-};
-
 struct parse {
 	const char *at;
 	char *names; /* where the next name goes */
@@ -140,7 +131,7 @@ static int parse_index(struct parse *parse, struct stoup_error *err)
 	if (at == parse->at + 1 || *at != ']' || idx > UINT32_MAX)
 		return stoup_error_set(err, -EINVAL,
 			"at \"%.20s\": an element is a number in brackets, such as [0]", parse->at);
-	parse->path->steps[parse->path->step_cnt++] = (struct step){.idx = (uint32_t)idx};
+	parse->path->steps[parse->path->step_cnt++] = (struct stoup_doc_step){.idx = (uint32_t)idx};
 	parse->at = at + 1;
 	return 0;
 }
@@ -148,6 +139,7 @@ static int parse_index(struct parse *parse, struct stoup_error *err)
 static int parse_name(struct parse *parse, struct stoup_error *err)
 {
 	const char *at = parse->at, *name = parse->names;
+	size_t len;
 
 	for (; *at && *at != '.' && *at != '['; at++) {
 		if (*at == '\\' && !*++at)
@@ -156,8 +148,8 @@ static int parse_name(struct parse *parse, struct stoup_error *err)
 	}
 	if (at == parse->at)
 		return stoup_error_set(err, -EINVAL, "a name is missing at \"%.20s\"", parse->at);
-	parse->path->steps[parse->path->step_cnt++] =
-		(struct step){.name = name, .len = (uint32_t)(parse->names - name)};
+	len = (size_t)(parse->names - name);
+	parse->path->steps[parse->path->step_cnt++] = stoup_doc_step_of(name, len);
 	parse->at = at;
 	return 0;
 }
@@ -196,7 +188,8 @@ int stoup_doc_path_create(const char *text, struct stoup_doc_path **ret, struct 
 			text, PATH_LEN_CAP);
 	for (const char *at = text; *at; at++)
 		step_cap += *at == '.' || *at == '[';
-	parse.path = malloc(sizeof(*parse.path) + step_cap * sizeof(struct step) + len + 1);
+	parse.path =
+		malloc(sizeof(*parse.path) + step_cap * sizeof(struct stoup_doc_step) + len + 1);
 	if (!parse.path)
 		return stoup_error_set(err, -ENOMEM, "no memory for a path");
 	parse.path->step_cnt = parse.path->zero = 0;
@@ -220,17 +213,16 @@ void stoup_doc_path_destroy(struct stoup_doc_path *path)
 int stoup_doc_seek(
 	const struct stoup_doc *doc, const struct stoup_doc_path *path, struct stoup_doc *ret)
 {
-	struct stoup_doc at = *doc;
+	const uint8_t *limit = stoup_doc_end(doc);
+	struct stoup_doc_spot at = stoup_doc_spot_of(doc);
 
 	for (uint32_t i = 0; i < path->step_cnt; i++) {
-		const struct step *step = &path->steps[i];
-		int rc = step->name ? stoup_doc_get(&at, step->name, step->len, &at)
-		                    : stoup_doc_at(&at, step->idx, &at);
+		int rc = stoup_doc_step_take(at, &path->steps[i], limit, &at);
 
 		if (rc <= 0)
 			return rc;
 	}
-	*ret = at;
+	*ret = stoup_doc_of_spot(at);
 	return 1;
 }
 

@@ -3,53 +3,18 @@
  *
  *      data.e = "trade" and (data.p >= 61800 or not data.m = true)
  *
- *      nodes:   AND                    each node has its two sides, or a path and a value
- *              /   \
- *            TEST   OR
- *                  /  \
- *               TEST  NOT -> TEST
- *
- * Invariant: a node's sides have lower numbers than itself; the last one made is the whole.
+ *      text -> nodes (here) -> plan (doc_plan.c) -> asked (doc_match.c)
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "shm/decimal.h"
-#include "shm/doc_read.h"
+#include "shm/doc_plan.h"
 #include "shm/format.h"
 
-#define NODE_CAP   256u /* of one filter */
-#define NEST_CAP   32   /* brackets and nots inside each other */
+#define NEST_CAP   32 /* brackets and nots inside each other */
 #define FILTER_CAP 8192u
-
-enum op {
-	OP_AND,
-	OP_OR,
-	OP_NOT,
-	OP_EXISTS,
-	OP_EQ,
-	OP_NE,
-	OP_LT,
-	OP_LE,
-	OP_GT,
-	OP_GE,
-};
-
-struct node {
-	enum op op;
-	uint32_t left, right;
-	struct stoup_doc_path *path; /* of a test */
-	struct stoup_doc value;
-	uint8_t *bytes; /* of the value */
-	const char *text;
-	size_t text_len; /* of a number */
-};
-
-struct stoup_doc_filter {
-	uint32_t node_cnt;
-	struct node nodes[NODE_CAP];
-};
 
 struct parse {
 	const char *begin, *at;
@@ -90,11 +55,11 @@ static int take_word(struct parse *parse, const char *word)
 	return 1;
 }
 
-static int64_t node_add(struct parse *parse, struct node node)
+static int64_t node_add(struct parse *parse, struct stoup_doc_node node)
 {
 	struct stoup_doc_filter *filter = parse->filter;
 
-	if (filter->node_cnt == NODE_CAP) {
+	if (filter->node_cnt == STOUP_DOC_NODE_CAP) {
 		stoup_doc_path_destroy(node.path);
 		free(node.bytes);
 		return fail(parse, "more than 256 parts");
@@ -105,7 +70,7 @@ static int64_t node_add(struct parse *parse, struct node node)
 
 /* ---- values ------------------------------------------------------------------------------------------- */
 
-static void number_value(struct node *node, const char *text, size_t len)
+static void number_value(struct stoup_doc_node *node, const char *text, size_t len)
 {
 	int64_t integer;
 	double nearest = stoup_doc_nearest(text, len);
@@ -132,7 +97,7 @@ static void number_value(struct node *node, const char *text, size_t len)
 }
 
 /* A text in quotes, double or single; a backslash takes the next character as it is. */
-static int string_value(struct parse *parse, struct node *node)
+static int string_value(struct parse *parse, struct stoup_doc_node *node)
 {
 	char quote = *parse->at;
 	const char *at = parse->at + 1;
@@ -150,7 +115,7 @@ static int string_value(struct parse *parse, struct node *node)
 	return 0;
 }
 
-static int value_parse(struct parse *parse, struct node *node)
+static int value_parse(struct parse *parse, struct stoup_doc_node *node)
 {
 	static const char *const words[] = {"false", "true", "null"};
 	size_t len = 0;
@@ -164,7 +129,7 @@ static int value_parse(struct parse *parse, struct node *node)
 	for (uint8_t i = 0; i < 3; i++) {
 		if (!take_word(parse, words[i]))
 			continue;
-		if (node->op != OP_EQ && node->op != OP_NE)
+		if (node->op != STOUP_DOC_EQ && node->op != STOUP_DOC_NE)
 			return fail(parse, "true, false and null are compared by = and !=");
 		node->bytes[0] = i;
 		node->value = (struct stoup_doc){
@@ -182,16 +147,17 @@ static int value_parse(struct parse *parse, struct node *node)
 
 /* ---- parts ---------------------------------------------------------------------------------------------- */
 
-static int op_parse(struct parse *parse, enum op *ret)
+static int op_parse(struct parse *parse, enum stoup_doc_op *ret)
 {
 	static const struct {
 		const char *text;
-		enum op op;
-	} ops[] = {{"==", OP_EQ}, {"=", OP_EQ}, {"!=", OP_NE}, {"<=", OP_LE}, {"<", OP_LT},
-		{">=", OP_GE}, {">", OP_GT}};
+		enum stoup_doc_op op;
+	} ops[] = {{"==", STOUP_DOC_EQ}, {"=", STOUP_DOC_EQ}, {"!=", STOUP_DOC_NE},
+		{"<=", STOUP_DOC_LE}, {"<", STOUP_DOC_LT}, {">=", STOUP_DOC_GE},
+		{">", STOUP_DOC_GT}};
 
 	if (take_word(parse, "exists")) {
-		*ret = OP_EXISTS;
+		*ret = STOUP_DOC_EXISTS;
 		return 0;
 	}
 	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
@@ -210,7 +176,7 @@ static int op_parse(struct parse *parse, enum op *ret)
 static int64_t parse_test(struct parse *parse)
 {
 	const char *from = parse->at;
-	struct node node = {0};
+	struct stoup_doc_node node = {0};
 	size_t len = 0;
 	char *path;
 	int rc;
@@ -228,7 +194,7 @@ static int64_t parse_test(struct parse *parse)
 		return rc;
 	parse->at += len;
 	rc = op_parse(parse, &node.op);
-	if (rc == 0 && node.op != OP_EXISTS)
+	if (rc == 0 && node.op != STOUP_DOC_EXISTS)
 		rc = value_parse(parse, &node);
 	if (rc == 0)
 		return node_add(parse, node);
@@ -246,8 +212,8 @@ static int64_t parse_part(struct parse *parse)
 	if (take_word(parse, "not")) {
 		inner = parse_part(parse);
 		if (inner >= 0)
-			inner = node_add(
-				parse, (struct node){.op = OP_NOT, .left = (uint32_t)inner});
+			inner = node_add(parse, (struct stoup_doc_node){.op = STOUP_DOC_NOT,
+							.left = (uint32_t)inner});
 	} else if (*parse->at == '(') {
 		parse->at++;
 		inner = parse_or(parse);
@@ -263,8 +229,8 @@ static int64_t parse_part(struct parse *parse)
 }
 
 /* LEFT word RIGHT word RIGHT ... */
-static int64_t parse_chain(
-	struct parse *parse, const char *word, enum op op, int64_t (*side)(struct parse *parse))
+static int64_t parse_chain(struct parse *parse, const char *word, enum stoup_doc_op op,
+	int64_t (*side)(struct parse *parse))
 {
 	int64_t left = side(parse);
 
@@ -273,20 +239,21 @@ static int64_t parse_chain(
 
 		if (right < 0)
 			return right;
-		left = node_add(parse,
-			(struct node){.op = op, .left = (uint32_t)left, .right = (uint32_t)right});
+		left = node_add(
+			parse, (struct stoup_doc_node){
+				       .op = op, .left = (uint32_t)left, .right = (uint32_t)right});
 	}
 	return left;
 }
 
 static int64_t parse_and(struct parse *parse)
 {
-	return parse_chain(parse, "and", OP_AND, parse_part);
+	return parse_chain(parse, "and", STOUP_DOC_AND, parse_part);
 }
 
 static int64_t parse_or(struct parse *parse)
 {
-	return parse_chain(parse, "or", OP_OR, parse_and);
+	return parse_chain(parse, "or", STOUP_DOC_OR, parse_and);
 }
 
 int stoup_doc_filter_create(
@@ -305,6 +272,8 @@ int stoup_doc_filter_create(
 	blanks(&parse);
 	if (rc >= 0 && *parse.at)
 		rc = fail(&parse, "and, or, or the end is missing");
+	if (rc >= 0)
+		rc = stoup_doc_plan(parse.filter, err);
 	if (rc < 0) {
 		stoup_doc_filter_destroy(parse.filter);
 		return (int)rc;
@@ -321,78 +290,6 @@ void stoup_doc_filter_destroy(struct stoup_doc_filter *filter)
 		stoup_doc_path_destroy(filter->nodes[i].path);
 		free(filter->nodes[i].bytes);
 	}
+	free(filter->places);
 	free(filter);
-}
-
-/* ---- asking ----------------------------------------------------------------------------------------------- */
-
-/* The order of a value of a document and that of a test. 0 where they are of kinds that have none. */
-static int compare(const struct node *node, const struct stoup_doc *value, int *ret)
-{
-	struct stoup_doc_number number;
-
-	if (node->text && value->type == STOUP_DOC_STRING) {
-		const char *text = (const char *)value->payload;
-
-		if (!stoup_doc_decimal_is(text, value->payload_len))
-			return 0;
-		*ret = stoup_doc_decimal_compare(
-			text, value->payload_len, node->text, node->text_len);
-		return 1;
-	}
-	if (node->text) {
-		stoup_doc_number(value, &number);
-		if (number.form == STOUP_DOC_FORM_NONE)
-			return 0;
-	} else if (value->type != node->value.type) {
-		return 0;
-	}
-	*ret = stoup_doc_compare(value, &node->value);
-	return 1;
-}
-
-static int test(const struct node *node, const struct stoup_doc *doc)
-{
-	struct stoup_doc value;
-	int order, rc = stoup_doc_seek(doc, node->path, &value);
-
-	if (rc <= 0 || node->op == OP_EXISTS)
-		return rc;
-	if (!compare(node, &value, &order))
-		return node->op == OP_NE;
-	switch ((int)node->op) {
-	case OP_EQ:
-		return order == 0;
-	case OP_NE:
-		return order != 0;
-	case OP_LT:
-		return order < 0;
-	case OP_LE:
-		return order <= 0;
-	case OP_GT:
-		return order > 0;
-	case OP_GE:
-	default:
-		return order >= 0;
-	}
-}
-
-static int ask(const struct stoup_doc_filter *filter, uint32_t idx, const struct stoup_doc *doc)
-{
-	const struct node *node = &filter->nodes[idx];
-	int rc;
-
-	if (node->op > OP_NOT)
-		return test(node, doc);
-	rc = ask(filter, node->left, doc);
-	if (rc < 0)
-		return rc;
-	if (node->op == OP_NOT)
-		return !rc;
-	return rc == (node->op == OP_OR) ? rc : ask(filter, node->right, doc);
-}
-
-int stoup_doc_match(const struct stoup_doc_filter *filter, const struct stoup_doc *doc)
-{
-	return ask(filter, filter->node_cnt - 1, doc);
 }

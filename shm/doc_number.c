@@ -264,19 +264,21 @@ int stoup_doc_int(const struct stoup_doc *value, int64_t *ret)
  * with a last digit that says whether all that was cut is zero. */
 #define DOUBLE_DIGITS_CAP 800 /* a double's exact decimal has at most 767 */
 
-double stoup_doc_nearest(const char *text, size_t len)
+#define DOUBLE_TEXT_CAP (DOUBLE_DIGITS_CAP + 32)
+
+/* Leaves 0, and infinity, to be found by the reader. */
+static void plain_text(const char *text, size_t len, char room[DOUBLE_TEXT_CAP])
 {
 	struct digits digits = digits_of(text, len);
-	char room[DOUBLE_DIGITS_CAP + 32];
 	size_t n = 0;
 	int digit;
 
-	if (digits.sign == 0)
-		return text[0] == '-' ? -0.0 : 0.0;
-	if (digits.exponent > 400)
-		return digits.sign * HUGE_VAL;
-	if (digits.exponent < -400)
-		return digits.sign * 0.0;
+	if (digits.sign == 0 || digits.exponent > 400 || digits.exponent < -400) {
+		snprintf(room, DOUBLE_TEXT_CAP, "%s%s",
+			digits.sign < 0 || text[0] == '-' ? "-" : "",
+			digits.sign == 0 || digits.exponent < 0 ? "0" : "1e999");
+		return;
+	}
 	if (digits.sign < 0)
 		room[n++] = '-';
 	while ((digit = digit_next(&digits.first, digits.end)) >= 0) {
@@ -288,8 +290,23 @@ double stoup_doc_nearest(const char *text, size_t len)
 			break;
 		}
 	}
-	snprintf(room + n, sizeof(room) - n, "e%" PRId64, digits.exponent);
+	snprintf(room + n, DOUBLE_TEXT_CAP - n, "e%" PRId64, digits.exponent);
+}
+
+double stoup_doc_nearest(const char *text, size_t len)
+{
+	char room[DOUBLE_TEXT_CAP];
+
+	plain_text(text, len, room);
 	return strtod(room, NULL);
+}
+
+float stoup_doc_nearest_f32(const char *text, size_t len)
+{
+	char room[DOUBLE_TEXT_CAP];
+
+	plain_text(text, len, room);
+	return strtof(room, NULL);
 }
 
 int stoup_doc_double(const struct stoup_doc *value, double *ret)

@@ -16,6 +16,23 @@
 
 #define STOUP_DOC_TAG_CAP 5 /* bytes of a varint below 2^32 */
 
+/* A tag of any length: its bytes, 0 where there is none within `left`. */
+static inline uint32_t stoup_doc_read_tag(const uint8_t *at, size_t left, uint32_t *ret)
+{
+	uint64_t wide = 0;
+	uint32_t len = 0, byte;
+
+	do {
+		if (len == left || len == STOUP_DOC_TAG_CAP)
+			return 0;
+		byte = at[len];
+		wide |= (uint64_t)(byte & 0x7f) << (7 * len);
+		len++;
+	} while (byte >= 0x80);
+	*ret = (uint32_t)wide;
+	return wide > UINT32_MAX ? 0 : len;
+}
+
 /* The value at `at`: 0, or -EBADMSG where it does not lie inside at..end. */
 static inline int stoup_doc_read(const uint8_t *at, const uint8_t *end, struct stoup_doc *ret)
 {
@@ -26,19 +43,14 @@ static inline int stoup_doc_read(const uint8_t *at, const uint8_t *end, struct s
 		return -EBADMSG;
 	tag = at[0];
 	if (tag >= 0x80) {
-		uint64_t wide = tag & 0x7f;
-		uint32_t byte;
-
-		do {
-			if (tag_len == left || tag_len == STOUP_DOC_TAG_CAP)
+		if (left > 1 && at[1] < 0x80) { /* of 16 to 2,047 bytes */
+			tag = (tag & 0x7f) | (uint32_t)at[1] << 7;
+			tag_len = 2;
+		} else {
+			tag_len = stoup_doc_read_tag(at, left, &tag);
+			if (tag_len == 0)
 				return -EBADMSG;
-			byte = at[tag_len];
-			wide |= (uint64_t)(byte & 0x7f) << (7 * tag_len);
-			tag_len++;
-		} while (byte >= 0x80);
-		if (wide > UINT32_MAX)
-			return -EBADMSG;
-		tag = (uint32_t)wide;
+		}
 	}
 	if (tag >> 3 > left - tag_len)
 		return -EBADMSG;
@@ -111,6 +123,9 @@ int stoup_doc_decimal_compare(const char *a, size_t a_len, const char *b, size_t
 /* The double nearest to a decimal of that grammar, ties to even; infinite beyond the range. Independent of
  * the locale. */
 double stoup_doc_nearest(const char *text, size_t len);
+
+/* The same for floats: rounded once, which by way of a double it would not be. */
+float stoup_doc_nearest_f32(const char *text, size_t len);
 
 /* Bytes of the UTF-8 sequence at `at`, 0 where there is none that is whole and allowed (no surrogates,
  * nothing overlong, nothing above U+10FFFF). */

@@ -209,21 +209,28 @@ static size_t format_float(float value, char *dst)
 
 /* ---- fields ---------------------------------------------------------------------------------- */
 
-/* The field's bytes, zero-extended to 64 bits. */
-static uint64_t field_bits(const struct stoup_field *field, const void *record)
+uint64_t stoup_field_bits(const struct stoup_field *field, const void *record)
 {
 	const uint8_t *bytes = (const uint8_t *)record + field->off;
-	uint32_t len = stoup_type_len(field->type);
 	uint64_t bits = 0;
 
-	for (uint32_t i = 0; i < len; i++)
-		bits |= (uint64_t)bytes[i] << (8 * i);
+	memcpy(&bits, bytes, stoup_type_len(field->type));
 	return bits;
+}
+
+size_t stoup_format_cap(const struct stoup_field *field)
+{
+	size_t cap = field->type == STOUP_TYPE_CHAR    ? 4 * (size_t)field->cnt + 1
+	             : field->type == STOUP_TYPE_BYTES ? 2 * (size_t)field->cnt + 1
+	                                               : 0;
+
+	return cap > STOUP_FORMAT_CAP ? cap : STOUP_FORMAT_CAP;
 }
 
 int stoup_field_is_null(const struct stoup_field *field, const void *record)
 {
-	return (field->flags & STOUP_FIELD_NULL) && field_bits(field, record) == field->null_bits;
+	return (field->flags & STOUP_FIELD_NULL) &&
+	       stoup_field_bits(field, record) == field->null_bits;
 }
 
 static int64_t format_text(
@@ -317,5 +324,5 @@ int64_t stoup_format_field(
 		memcpy(&f32, bytes, sizeof f32);
 		return (int64_t)format_float(f32, dst);
 	}
-	return (int64_t)format_integer(field, field_bits(field, record), dst);
+	return (int64_t)format_integer(field, stoup_field_bits(field, record), dst);
 }

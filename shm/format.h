@@ -35,6 +35,12 @@ size_t stoup_format_time_u64(uint64_t ns, char *dst);
  * length, fewer than STOUP_FORMAT_CAP bytes. */
 size_t stoup_format_double(double value, char *dst);
 
+/* The bytes of a field's first element, zero-extended to 64 bits; the record may be unaligned. */
+uint64_t stoup_field_bits(const struct stoup_field *field, const void *record);
+
+/* Bytes that the text of a field takes at most, with its NUL. */
+size_t stoup_format_cap(const struct stoup_field *field);
+
 /* Is the field's value in this record its null value? */
 int stoup_field_is_null(const struct stoup_field *field, const void *record);
 

@@ -160,13 +160,15 @@ struct stoup_doc_filter;
  *
  * A test is a path, one of = != < <= > >= and a value (a number, a text in double or single quotes, true,
  * false, null), or a path and `exists`. Numbers are compared by value, also with strings that have a
- * decimal. A test whose path leads nowhere does not hold; of values of other kinds only != holds. 0,
- * -EINVAL with text, or -ENOMEM. Ended by stoup_doc_filter_destroy (NULL is allowed). */
+ * decimal. A test whose path leads nowhere does not hold; of values of other kinds only != holds. At most 256
+ * parts, paths of at most STOUP_DOC_DEPTH_CAP steps and 1023 names and elements in all of them, those that begin
+ * alike once. 0, -EINVAL with text, or -ENOMEM. Ended by stoup_doc_filter_destroy (NULL is allowed). */
 int stoup_doc_filter_create(
 	const char *text, struct stoup_doc_filter **ret, struct stoup_error *err);
 void stoup_doc_filter_destroy(struct stoup_doc_filter *filter);
 
-/* Does it hold of a document? 1, 0, or -EBADMSG. */
+/* Does it hold of a document? 1, 0, or -EBADMSG. The document is walked once for all tests, and no further than it
+ * takes. For a whole series: stoup_doc_filter_span (stoup_docs.h). */
 int stoup_doc_match(const struct stoup_doc_filter *filter, const struct stoup_doc *doc);
 
 /* ---- JSON -------------------------------------------------------------------------------------- */

@@ -41,7 +41,8 @@ next record, nothing lost and nothing twice. Ctrl-C leaves no lease behind; it i
 once for what is in the pool, within a second while it waits for a pool, later while an automatic daemon starts.
 
 Series of variable-length messages (`series.schema.messages`) are scanned the same way; a scan yields `Messages`:
-sequences of memoryviews of the messages' bytes, with keys().
+sequences of memoryviews of the messages' bytes, with keys(). Where the messages are JSON documents (schema bipf),
+`client.documents(series, where="data.e = 'trade'", paths=["data.p"])` finds and reads them in place.
 
 Without NumPy a scan yields read-only memoryviews of the records; `series.schema.unpack(view)` makes tuples.
 
@@ -54,6 +55,7 @@ import bisect
 import collections.abc
 import ctypes
 import datetime
+import decimal
 import errno
 import fnmatch
 import functools
@@ -64,7 +66,7 @@ import struct
 import sys
 import time
 import weakref
-from typing import Any, Dict, Generator, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Generator, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 np: Any  # the module, or None
 try:
@@ -73,7 +75,7 @@ except ImportError:
     np = None
 
 __version__ = "0.1.0"
-__all__ = ["open", "Client", "Series", "Cursor", "Merge", "Messages", "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
+__all__ = ["open", "Client", "Series", "Cursor", "Merge", "Messages", "Document", "Documents", "Path", "Filter", "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
            "to_pandas", "to_arrow", "Error", "NotFound", "Timeout", "Gone", "Damaged", "Exhausted", "Stale",
            "Inherited"]
 
@@ -197,6 +199,18 @@ class _Held(ctypes.Structure):
                 ("session_no", _U32)]
 
 
+class _Doc(ctypes.Structure):
+    _fields_ = [("payload", _U64), ("payload_len", _U32), ("type", _U8), ("tag_len", _U8), ("zero", _U8 * 2)]
+
+
+class _Buffer(ctypes.Structure):
+    # Py_buffer, of which the first member counts: where the bytes are.
+    _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.c_void_p), ("len", ctypes.c_ssize_t),
+                ("itemsize", ctypes.c_ssize_t), ("readonly", ctypes.c_int), ("ndim", ctypes.c_int),
+                ("format", ctypes.c_void_p), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                ("suboffsets", ctypes.c_void_p), ("internal", ctypes.c_void_p)]
+
+
 class _ArrowStream(ctypes.Structure):
     _fields_ = [("get_schema", ctypes.c_void_p), ("get_next", ctypes.c_void_p), ("get_last_error", ctypes.c_void_p),
                 ("release", ctypes.c_void_p), ("private_data", ctypes.c_void_p)]
@@ -300,6 +314,14 @@ def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
         "release": (integer, pointer(_Held)),
         "arrow_stream": (integer, void_p, _U32, pointer(_ArrowStream), error_p),
         "fork_auto": (integer, void_p),
+        "doc_open": (integer, void_p, size, pointer(_Doc)),
+        "doc_path_create": (integer, byte_p, pointer(void_p), error_p),
+        "doc_path_destroy": (None, void_p),
+        "doc_seek": (integer, pointer(_Doc), void_p, pointer(_Doc)),
+        "doc_filter_create": (integer, byte_p, pointer(void_p), error_p),
+        "doc_filter_destroy": (None, void_p),
+        "doc_match": (integer, void_p, pointer(_Doc)),
+        "doc_filter_span": (_I64, void_p, void_p, _U64, void_p, size, pointer(_U64)),
     }
     if not hasattr(lib, "stoup_version"):
         raise ImportError(f"{path} is another library than libstoup.so.1")
@@ -674,10 +696,10 @@ def _view(held: _Held, schema: Schema) -> Array:
 class Messages(collections.abc.Sequence[memoryview]):
     """Consecutive messages of a series, in place: messages[i] is a read-only memoryview of message i's bytes. It and
     each memoryview keep the lease, like an array. A slice of it is a Messages too."""
-    __slots__ = ("_run", "_table", "_cnt", "__weakref__")
+    __slots__ = ("_run", "_table", "_cnt", "_begin", "_schema", "__weakref__")
 
-    def __init__(self, run: memoryview, table: int, cnt: int) -> None:
-        self._run, self._table, self._cnt = run, table, cnt
+    def __init__(self, run: memoryview, table: int, cnt: int, begin: int, schema: int) -> None:
+        self._run, self._table, self._cnt, self._begin, self._schema = run, table, cnt, begin, schema
 
     def _head(self, i: int) -> int:
         if not 0 <= i < self._cnt:
@@ -693,7 +715,7 @@ class Messages(collections.abc.Sequence[memoryview]):
             begin, end, step = i.indices(self._cnt)
             if step != 1:
                 raise ValueError("a slice of messages has no step: backward, iterate over reversed(messages)")
-            return Messages(self._run, self._table + 4 * begin, max(0, end - begin))
+            return Messages(self._run, self._table + 4 * begin, max(0, end - begin), self._begin, self._schema)
         head = self._head(i + self._cnt if i < 0 else i)
         return self._run[head + 16:head + 16 + int(_U32_AT.unpack_from(self._run, head + 8)[0])]
 
@@ -755,7 +777,323 @@ def _messages(held: _Held) -> Messages:
     block = _blocks[length.bit_length()].from_address(begin)
     block.held = held
     view = memoryview(block).toreadonly()[:length].cast("B")
-    return Messages(view, held.base - begin, held.record_cnt)
+    return Messages(view, held.base - begin, held.record_cnt, begin, held.schema)
+
+
+# ---- documents ---------------------------------------------------------------------------------------------
+
+_STRING, _BYTES, _INT, _DOUBLE, _LIST, _OBJECT, _ATOM, _EXTENDED = range(8)
+_DEPTH = 128  # containers inside each other
+_EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN,
+                         traps=[decimal.InvalidOperation, decimal.Overflow, decimal.Underflow])
+_get_buffer, _release_buffer = ctypes.pythonapi["PyObject_GetBuffer"], ctypes.pythonapi["PyBuffer_Release"]
+_get_buffer.restype, _get_buffer.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int]
+_release_buffer.restype, _release_buffer.argtypes = None, [ctypes.POINTER(_Buffer)]
+
+
+def _broken(view: memoryview, what: str) -> Error:
+    return _error(-errno.EBADMSG, f"{what} in {len(view)} bytes that are no document")
+
+
+def _tag(view: memoryview, at: int) -> Tuple[int, int, int]:
+    """Type, begin and end of the value at `at`, which lies within `view`."""
+    tag = shift = 0
+    while True:
+        if at >= len(view) or shift > 28:
+            raise _broken(view, "a tag that does not end")
+        tag |= (view[at] & 0x7f) << shift
+        shift += 7
+        at += 1
+        if view[at - 1] < 0x80:
+            break
+    if tag >> 3 > len(view) - at:
+        raise _broken(view, "a length that reaches beyond its container")
+    return tag & 7, at, at + (tag >> 3)
+
+
+def _decimal(text: str) -> Any:
+    try:
+        return _EXACT.create_decimal(text)
+    except decimal.DecimalException:  # an exponent that Decimal has not
+        return text
+
+
+def _scalar(kind: int, payload: memoryview) -> Any:
+    """int, Decimal, str, bytes, bool or None."""
+    length = len(payload)
+    if kind == _STRING:
+        return str(payload, "utf-8")
+    if kind == _BYTES:
+        return bytes(payload)
+    if kind == _INT and length == 4 or kind == _EXTENDED and length == 9 and payload[0] in (1, 2):
+        return int.from_bytes(payload[length % 4:], "little", signed=kind == _INT or payload[0] == 1)
+    if kind == _DOUBLE and length == 8:
+        return _decimal(repr(struct.unpack("<d", payload)[0]))
+    if kind == _EXTENDED and length > 1 and payload[0] == 3:
+        text = str(payload[1:], "ascii")
+        return _decimal(text) if any(sign in text for sign in ".eE") else _whole(text)
+    if kind == _ATOM and (length == 0 or length == 1 and payload[0] < 3):
+        return None if length == 0 or payload[0] == 2 else payload[0] == 1
+    raise _broken(payload, f"a value of type {kind}")
+
+
+def _whole(text: str) -> Any:
+    """An integer of any length; Decimal's, which has no limit of digits, where Python has one."""
+    try:
+        return int(text)
+    except ValueError:
+        return int(_EXACT.create_decimal(text))
+
+
+def _members(kind: int, payload: memoryview) -> Iterator[Tuple[Optional[str], int, memoryview]]:
+    """Key (None: of an array), type and payload of each value inside."""
+    at = 0
+    key: Optional[str] = None
+    while at < len(payload):
+        if kind == _OBJECT:
+            found, begin, at = _tag(payload, at)
+            if found != _STRING:
+                raise _broken(payload, "a key that is no string")
+            key = str(payload[begin:at], "utf-8")
+        found, begin, at = _tag(payload, at)
+        yield key, found, payload[begin:at]
+
+
+def _plain(kind: int, payload: memoryview, depth: int = 0) -> Any:
+    if kind not in (_LIST, _OBJECT):
+        return _scalar(kind, payload)
+    if depth == _DEPTH:
+        raise _broken(payload, "more than 128 arrays and objects inside each other")
+    if kind == _LIST:
+        return [_plain(found, part, depth + 1) for _, found, part in _members(kind, payload)]
+    plain: Dict[Any, Any] = {}
+    for key, found, part in _members(kind, payload):
+        if key not in plain:  # of a key that is there twice the first counts
+            plain[key] = _plain(found, part, depth + 1)
+    return plain
+
+
+class _Compiled:
+    """A text that the library has compiled: immutable, for all threads. Pickled as its text."""
+    __slots__ = ("text", "_own")
+    _create: Any
+    _destroy: Any
+
+    def __init__(self, text: str) -> None:
+        own, err = _Own(self._destroy, ctypes.c_void_p()), _Error()
+        rc = self._create(_c_text(type(self).__name__.lower(), text.encode("utf-8", "surrogateescape")),
+                          ctypes.byref(own.it), ctypes.byref(err))
+        if rc < 0:
+            if rc == -errno.EINVAL:
+                raise ValueError(err.text.decode(errors="replace"))
+            raise _error(rc, err.text.decode(errors="replace"))
+        self.text, self._own = text, own
+
+    def __repr__(self) -> str:
+        return f"stoup.{type(self).__name__}({self.text!r})"
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.text,)
+
+
+class Path(_Compiled):
+    """A compiled path: Path("data.b[0][1]") is names with dots between them and [N] for elements; a backslash takes the
+    next character as it is; "." is the document itself. ValueError says where a text is none."""
+    __slots__ = ()
+    _create, _destroy = _lib.stoup_doc_path_create, _lib.stoup_doc_path_destroy
+
+
+class Filter(_Compiled):
+    """A compiled question: Filter("data.e = 'trade' and (data.p >= 61800 or not data.m exists)"). A test is a path, one of
+    = != < <= > >= and a value, or a path and `exists`; tests are joined by and, or, not and brackets. Numbers are compared
+    by value, also with strings that have a decimal. ValueError says where a text is none."""
+    __slots__ = ()
+    _create, _destroy = _lib.stoup_doc_filter_create, _lib.stoup_doc_filter_destroy
+
+    def matches(self, document: Document) -> bool:
+        """Does it hold of a document?"""
+        rc = _lib.stoup_doc_match(self._own.it, document._doc)
+        if rc < 0:
+            raise _broken(document._view, "a value")
+        return bool(rc)
+
+    def select(self, messages: Messages) -> Tuple[Any, int]:
+        """Which of the messages it holds of, found in place by one call: their numbers (a uint32 array, a list without
+        NumPy), ascending; and how many messages are no documents, which are left out."""
+        if not isinstance(messages, Messages):
+            raise TypeError(f"Messages are asked for, not {type(messages).__name__}")
+        span = _Held(base=messages._begin + messages._table, record_cnt=len(messages), schema=messages._schema)
+        room, broken = (_U32 * len(messages))(), _U64()
+        found = _lib.stoup_doc_filter_span(self._own.it, ctypes.addressof(span) + _Held.base.offset, 0, room, len(messages),
+                                           ctypes.byref(broken))
+        if found < 0:
+            raise _error(found, "the filter could not be asked")
+        return (np.frombuffer(room, "<u4", found).copy() if np is not None else room[:found]), broken.value
+
+
+def _path(path: Union[str, Path]) -> Path:
+    return path if isinstance(path, Path) else _path_of(path)
+
+
+@functools.lru_cache(256)
+def _path_of(text: str) -> Path:
+    return Path(text)
+
+
+class Document:
+    """One JSON document in place: a message of schema bipf, or any bytes-like view of one, which it keeps (and with it the
+    lease). Immutable.
+
+        document["data.p"]                 the value at a path; KeyError where there is none
+        document.get(path, default)        path is a text, or a Path, which is quicker
+        for key, value in document.items() of an object; `for value in document` of an array
+        document.value()                   all of it as Python objects
+
+    Values come as: integers int, of any length; numbers with a point or an exponent decimal.Decimal, which is the value that
+    the JSON text had (a str of that text where its exponent is beyond Decimal's); strings str, also those that hold a decimal;
+    true, false bool; null None; buffers bytes. Arrays and objects inside come as Documents, from value() as list and dict;
+    of a key that is there twice the first counts. stoup.Error (EBADMSG) for bytes that are no document, where it comes by.
+    """
+    __slots__ = ("key", "_view", "_doc", "_type", "_payload", "__weakref__")
+
+    def __init__(self, view: Any, key: Optional[int] = None) -> None:
+        self._view = memoryview(view).cast("B") if not isinstance(view, memoryview) else view
+        self.key = key
+        raw, self._doc = _Buffer(), _Doc()
+        _get_buffer(self._view, raw, 0)
+        rc = _lib.stoup_doc_open(raw.buf, len(self._view), self._doc)
+        _release_buffer(raw)
+        if rc < 0:
+            raise _broken(self._view, "no document")
+        self._type = self._doc.type
+        self._payload = self._view[self._doc.tag_len:]
+
+    @property
+    def type(self) -> str:
+        """ "string", "buffer", "int", "double", "array", "object", "atom" or "extended"."""
+        return ("string", "buffer", "int", "double", "array", "object", "atom", "extended")[self._type]
+
+    def _of(self, kind: int, payload: memoryview, whole: memoryview) -> Any:
+        return Document(whole) if kind in (_LIST, _OBJECT) else _scalar(kind, payload)
+
+    def get(self, path: Union[str, Path], default: Any = None) -> Any:
+        """The value at a path, or `default` where there is none."""
+        found = _Doc()
+        rc = _lib.stoup_doc_seek(self._doc, _path(path)._own.it, found)
+        if rc < 0:
+            raise _broken(self._view, "a value on the way")
+        if rc == 0:
+            return default
+        begin = found.payload - self._doc.payload
+        end, payload = begin + found.payload_len, self._payload
+        if begin == 0 and end == len(payload) and found.tag_len == self._doc.tag_len and found.type == self._type:
+            whole = self._view
+        else:
+            whole = payload[begin - found.tag_len:end]
+        return self._of(found.type, payload[begin:end], whole)
+
+    def __getitem__(self, path: Union[str, int, Path]) -> Any:
+        if isinstance(path, int):
+            path = f"[{path}]"
+        found = self.get(path, self)
+        if found is self:
+            raise KeyError(path.text if isinstance(path, Path) else path)
+        return found
+
+    def __contains__(self, path: Union[str, Path]) -> bool:
+        return self.get(path, self) is not self
+
+    def _inside(self, *kinds: int) -> Iterator[Tuple[Optional[str], Any]]:
+        if self._type not in kinds:
+            raise TypeError(f"a document of type {self.type} is iterated over as " + ("an object" if _OBJECT in kinds else "an array"))
+        at, payload = 0, self._payload
+        key: Optional[str] = None
+        while at < len(payload):
+            if self._type == _OBJECT:
+                kind, begin, at = _tag(payload, at)
+                if kind != _STRING:
+                    raise _broken(payload, "a key that is no string")
+                key = str(payload[begin:at], "utf-8")
+            kind, begin, end = _tag(payload, at)
+            yield key, self._of(kind, payload[begin:end], payload[at:end])
+            at = end
+
+    def items(self) -> Iterator[Tuple[str, Any]]:
+        """(key, value) of each member of an object, in order; a key that is there twice comes twice."""
+        for key, value in self._inside(_OBJECT):
+            yield str(key), value
+
+    def __iter__(self) -> Iterator[Any]:
+        """Elements of an array; keys of an object."""
+        for key, value in self._inside(_LIST, _OBJECT):
+            yield value if self._type == _LIST else key
+
+    def value(self) -> Any:
+        """All of it as Python objects."""
+        return _plain(self._type, self._payload)
+
+    def __bytes__(self) -> bytes:
+        return bytes(self._view)
+
+    def __repr__(self) -> str:
+        return f"<stoup.Document: {self.type}, {len(self._view)} bytes>"
+
+    def __reduce__(self) -> Any:
+        return Document, (bytes(self._view), self.key)
+
+
+class Documents:
+    """What Client.documents yields, and `broken`: how many messages so far are no documents, and were left out."""
+
+    def __init__(self, cursor: "Cursor", where: Optional[Filter], paths: Optional[List[Path]], backward: bool) -> None:
+        self.cursor, self.broken = cursor, 0
+        self._where, self._paths, self._backward = where, paths, backward
+        self._steps = self._run()
+
+    def _numbers(self, messages: Messages) -> Any:
+        if self._where is None:
+            return range(len(messages))
+        numbers, broken = self._where.select(messages)
+        self.broken += broken
+        return numbers.tolist() if np is not None else numbers
+
+    def _run(self) -> Generator[Any, None, None]:
+        for messages in self.cursor:
+            numbers = self._numbers(messages)
+            for i in reversed(numbers) if self._backward else numbers:
+                try:
+                    document = Document(messages[i], messages.key(i))
+                    one = document if self._paths is None else (document.key, *map(document.get, self._paths))
+                except Error as error:
+                    if error.errno != errno.EBADMSG:
+                        raise
+                    self.broken += 1
+                    continue
+                yield one
+
+    def __iter__(self) -> "Documents":
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            return next(self._steps)
+        except Error:
+            self._steps = self._run()  # the cursor stays where it is
+            raise
+
+    def close(self) -> None:
+        """Let go of what is held. A second time does nothing."""
+        self._steps.close()
+        self.cursor.close()
+
+    def __enter__(self) -> "Documents":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a scan cannot be pickled: pickle its client and its arguments")
 
 
 # ---- Arrow -------------------------------------------------------------------------------------------------
@@ -1153,6 +1491,12 @@ class Series:
         """As Client.scan."""
         return self.client.scan(self, start, end, backward, direct)
 
+    def documents(self, where: Union[str, Filter, None] = None, paths: Optional[Sequence[Union[str, Path]]] = None,
+                  start: Optional[Time] = None, end: Optional[Time] = None, backward: bool = False,
+                  direct: Union[bool, str] = False) -> Documents:
+        """As Client.documents."""
+        return self.client.documents(self, where, paths, start, end, backward, direct)
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All records as an Arrow stream: pyarrow.table(series). See Cursor.arrow for other forms and for ranges."""
         return self.scan().__arrow_c_stream__(requested_schema)
@@ -1320,6 +1664,19 @@ class Client:
         flags = _BACKWARD if backward else 0
         flags |= _DIRECT_OR_POOL if direct == "auto" else _DIRECT if direct else 0
         return Cursor(self._series(series), *_bounds(start, end), flags)
+
+    def documents(self, series: Union[str, Series], where: Union[str, Filter, None] = None,
+                  paths: Optional[Sequence[Union[str, Path]]] = None, start: Optional[Time] = None,
+                  end: Optional[Time] = None, backward: bool = False, direct: Union[bool, str] = False) -> Documents:
+        """The documents of a series of JSON (schema bipf) with keys in [start, end), one by one, in time order or backward:
+        Documents in place, each with its time in `key`; with `paths` tuples (key, value, value...), None where a path leads
+        nowhere. `where` (see Filter) is asked for a whole span at a time, in place, without a step of Python for documents of
+        which it does not hold."""
+        series = self._series(series)
+        if not series.schema.messages:
+            raise ValueError(f"{series.name} has records of schema {series.schema.name}, no documents")
+        return Documents(self.scan(series, start, end, backward, direct), Filter(where) if isinstance(where, str) else where,
+                         None if paths is None else [_path(path) for path in paths], backward)
 
     def read(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None) -> Array:
         """All records with keys in [start, end) as one array: a copy, which is yours to write to. (bytearray without

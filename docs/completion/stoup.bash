@@ -6,7 +6,7 @@
 #
 # Needs bash alone. tests/system/completion.py compares the lists with what the programs say.
 
-_stoup_commands='ingest ls verify info compact rm diff cat export definition stat holders bench help version'
+_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat holders bench help version'
 
 # The options of a command; those that are followed by a value are in _stoup_values too.
 _stoup_options() {
@@ -25,7 +25,11 @@ _stoup_options() {
 	compact) echo --codec --level --block --volume --overlaps --dry-run --threads --memory --quiet --help ;;
 	rm) echo --from --to --dry-run --yes --quiet --help ;;
 	diff) echo --json --quiet --help ;;
-	cat) echo --from --to --backward --limit --format --where --path --no-header --skip-damaged --help ;;
+	replay) echo --speed --from --to --max-gap --format --no-header --help ;;
+	cat)
+		echo --from --after --to --until --at-ordinal --asof --where --first --last --merge --reverse --backward \
+			--limit --follow --select --path --bars --count --format --no-header --skip-damaged --help
+		;;
 	export)
 		echo --format --output --directory --from --to --compress --force --no-header \
 			--dbn-version --quiet --help
@@ -70,7 +74,9 @@ _stoup_values() {
 			itch-mbo itch-trade '<file>'
 		;;
 	compact:--overlaps) echo refuse merge dedup ;;
-	cat:--format) echo csv jsonl lines npy npz ;;
+	replay:--format) echo csv jsonl json ;;
+	replay:--speed) echo 1 10 100 max ;;
+	cat:--format) echo csv jsonl json lines npy npz ;;
 	export:--format) echo csv jsonl lines dbn npy npz ;;
 	export:--compress) echo zstd none ;;
 	*:--dbn-version) echo 1 2 3 ;;
@@ -91,8 +97,9 @@ _stoup_values() {
 		ingest:--time-zone | ingest:--interval | ingest:--scale | ingest:--feed-latency | \
 		ingest:--max-shift | ingest:--base-latency | ingest:--dataset | ingest:--date | ingest:--symbol | \
 		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | \
-		export:--from | export:--to | definition:--at | cat:--from | cat:--to | \
-		cat:--limit | cat:--where | cat:--path | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
+		export:--from | export:--to | definition:--at | replay:--from | replay:--to | replay:--max-gap | cat:--from | cat:--after | cat:--to | cat:--until | \
+		cat:--at-ordinal | cat:--asof | cat:--first | cat:--last | \
+		cat:--limit | cat:--where | cat:--select | cat:--path | cat:--bars | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
 		stoupd:--depth | stoupd:--takeover-wait | stoupd:--socket-mode | stoupd:--linger | \
@@ -180,11 +187,11 @@ _stoup_words() {
 		ingest:* | verify:*) _stoup_reply "$word" '<file>' ;;
 		info:0) _stoup_reply "$word" '<file>' ;;
 		ls:0 | compact:0 | rm:0 | diff:0 | diff:1) _stoup_reply "$word" '<store>' ;;
-		ls:1 | cat:1 | definition:1 | info:1 | compact:1 | diff:2 | rm:* | export:[1-9]*)
+		ls:1 | cat:[1-9]* | replay:[1-9]* | definition:1 | info:1 | compact:1 | diff:2 | rm:* | export:[1-9]*)
 			mapfile -t series < <(_stoup_series "${arguments[0]}")
 			_stoup_reply "$word" "${series[@]}"
 			;;
-		cat:0 | export:0 | definition:0 | stat:0 | holders:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
+		cat:0 | replay:0 | export:0 | definition:0 | stat:0 | holders:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
 		esac
 	fi
 }

@@ -34,6 +34,7 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 enum countdown_kind {
@@ -226,6 +227,7 @@ static int no_files(void)
 
 WRAP_FD(socket, (int domain, int type, int protocol), (domain, type, protocol))
 WRAP_FD(eventfd, (unsigned int value, int flags), (value, flags))
+WRAP_FD(timerfd_create, (int clock, int flags), (clock, flags))
 WRAP_FD(epoll_create1, (int flags), (flags))
 WRAP_FD(signalfd, (int fd, const sigset_t *set, int flags), (fd, set, flags))
 WRAP_FD(memfd_create, (const char *name, unsigned int flags), (name, flags))

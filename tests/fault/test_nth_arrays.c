@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include "consumer/stoup_arrow.h"
 #include "producer/event64_build.h"
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/ingest_jsonl.h"
 #include "producer/ingest_npy.h"
 #include "shm/stoup_doc.h"
@@ -173,7 +173,7 @@ static int feed(void)
 static int jsonl_ingest(struct stoup_import *import, struct stoup_input *input)
 {
 	struct stoup_csv_options csv;
-	struct stoup_filter filter = {0};
+	struct stoup_intake filter = {0};
 	struct stoup_jsonl_options options = {
 		.series = "A", .series_path = "s", .csv = &csv, .filter = &filter};
 	struct stoup_sink sink = stoup_import_sink(import);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_catalog.c - any bytes as the catalog of a volume: what verify accepts must be safe to walk.
  *
- *      bytes[0]      flags: 1 a mapping a page too short, 2 change a byte of the header
+ *      bytes[0]      flags: 1 a mapping a page too short, 2 change a byte of the header; above them words of zone maps
  *      bytes[1..5]   counts of schemas, fields, series, blocks, segments; bytes[6..7] of string bytes
  *      bytes[8..10]  the change: offset, mask
  *      the rest      the tables, one after the other
@@ -72,6 +72,21 @@ static void walk_segments(const struct stoup_catalog *c, const struct stoup_cata
 	}
 }
 
+/* A row begins inside, and what is said to lie there lies there. */
+static void walk_zones(const struct stoup_catalog *c)
+{
+	for (uint32_t i = 0; i < c->segment_cnt; i++) {
+		uint64_t len = 0;
+		const uint8_t *row = stoup_catalog_zone(c, i, &len);
+
+		if (!row)
+			continue;
+		MUST(len >= 8 && len <= c->zone_len);
+		for (uint64_t at = 0; at < len; at++)
+			sum += row[at];
+	}
+}
+
 static void walk(const struct stoup_catalog *c)
 {
 	walk_schemas(c);
@@ -91,6 +106,7 @@ static void walk(const struct stoup_catalog *c)
 	}
 	for (uint32_t i = 0; i < c->block_cnt; i++)
 		sum += stoup_catalog_blocks(c)[i].stored_len;
+	walk_zones(c);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
@@ -112,6 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	counts.segment_cnt = fuzz_u8(&in);
 	counts.string_len = fuzz_u16(&in);
 	off = fuzz_u16(&in);
+	counts.zone_len = (uint64_t)(flags >> 2) * 8;
 	total = stoup_catalog_footprint(&counts);
 	catalog = aligned_alloc(64, total);
 	MUST(catalog != NULL && total >= sizeof(*catalog));

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_doc.c - documents that lie, and texts that are nearly JSON.
  *
- *      input   [0: a document | 1: JSON | 2: a path and a document | 3: a filter and a document] [bytes ...]
+ *      input   [0: a document | 1: JSON | 2: a path and a document | 3: a filter and a document |
+ *               4: a filter and a run of messages] [bytes ...]
  *
  * Checked: no call reads outside of a document of exactly its length (the address sanitizer sees it), every
  * view lies inside; what stoup_doc_valid takes every call reads; what the encoder makes is valid, prints,
- * and is made again of what was printed, byte for byte; the order is one.
+ * and is made again of what was printed, byte for byte; the order is one. A key is found where a walk over all
+ * members finds it first, and a filter over a run holds of the messages that it holds of alone.
  */
 #include <errno.h>
 #include "producer/json_doc.h"
+#include "shm/doc_match.h"
+#include "shm/message.h"
 #include "tests/fuzz/fuzz.h"
 
 #define VALUE_CAP 64 /* values of a document that are compared with each other */
@@ -60,6 +64,20 @@ static void check_value(const struct walk *walk, const struct stoup_doc *value)
 	MUST(stoup_doc_compare(value, value) == 0);
 }
 
+/* The first member of that key, by a walk that reads tag by tag. */
+static const uint8_t *first_of(const struct stoup_doc *object, const struct stoup_doc *wanted)
+{
+	struct stoup_doc_iter iter;
+	struct stoup_doc key, value;
+
+	MUST(stoup_doc_iterate(object, &iter) == 0);
+	do
+		MUST(stoup_doc_next(&iter, &key, &value) == 1);
+	while (key.payload_len != wanted->payload_len ||
+		memcmp(key.payload, wanted->payload, key.payload_len) != 0);
+	return value.payload;
+}
+
 /* All values, containers entered up to the depth that documents have. */
 static void walk(struct walk *w, const struct stoup_doc *doc, int depth)
 {
@@ -77,6 +95,7 @@ static void walk(struct walk *w, const struct stoup_doc *doc, int depth)
 		if (idx < 16 && iter.keyed) {
 			MUST(stoup_doc_get(
 				     doc, (const char *)key.payload, key.payload_len, &found) == 1);
+			MUST(found.payload == first_of(doc, &key));
 		} else if (idx < 16) {
 			MUST(stoup_doc_at(doc, idx, &found) == 1);
 			MUST(found.payload == value.payload);
@@ -229,11 +248,63 @@ static void check_filter(const uint8_t *bytes, size_t len)
 	stoup_doc_filter_destroy(filter);
 }
 
+#define RUN_CAP 64u
+
+/* [length of the filter][filter][length, 2 bytes][message][length][message] ... */
+static void check_run(const uint8_t *bytes, size_t len)
+{
+	size_t at = len ? 1 + (size_t)bytes[0] : 1, room_len = 2 * len + RUN_CAP * 32;
+	uint32_t run_len = 0, cnt = 0, idx[RUN_CAP], found_cnt, expected_cnt = 0;
+	uint64_t broken_cnt = 0, expected_broken = 0;
+	char text[256] = {0};
+	struct stoup_doc_filter *filter;
+	uint8_t *run;
+
+	if (len < at)
+		return;
+	memcpy(text, bytes + 1, at - 1);
+	if (stoup_doc_filter_create(text, &filter, NULL) < 0)
+		return;
+	run = aligned_alloc(8, room_len / 8 * 8 + 8);
+	MUST(run != NULL);
+	while (len - at >= 2 && cnt < RUN_CAP) {
+		uint32_t one_len = bytes[at] | (uint32_t)bytes[at + 1] << 8;
+
+		at += 2;
+		if (one_len > len - at)
+			one_len = (uint32_t)(len - at);
+		run_len += stoup_message_write(run + run_len, 1000 + cnt++, bytes + at, one_len);
+		at += one_len;
+	}
+	if (cnt > 0) {
+		const uint32_t *table;
+
+		run_len = stoup_message_run_end(run, run_len, cnt);
+		table = (const void *)(run + run_len - 4 * cnt);
+		found_cnt = stoup_doc_match_run(filter, table, 0, cnt, idx, RUN_CAP, &broken_cnt);
+		for (uint32_t i = 0; i < cnt; i++) {
+			const struct stoup_message_head *head =
+				(const void *)((const uint8_t *)(table + i) - table[i]);
+			struct stoup_doc doc;
+			int rc = stoup_doc_open(head + 1, head->len, &doc);
+
+			if (rc == 0)
+				rc = stoup_doc_match(filter, &doc);
+			expected_broken += rc < 0;
+			if (rc == 1)
+				MUST(expected_cnt < found_cnt && idx[expected_cnt++] == i);
+		}
+		MUST(expected_cnt == found_cnt && expected_broken == broken_cnt);
+	}
+	free(run);
+	stoup_doc_filter_destroy(filter);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	if (len < 1 || len > 64u << 10)
 		return 0;
-	switch (bytes[0] % 4) {
+	switch (bytes[0] % 5) {
 	case 0:
 		check_doc(bytes + 1, len - 1);
 		break;
@@ -243,8 +314,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	case 2:
 		check_path(bytes + 1, len - 1);
 		break;
-	default:
+	case 3:
 		check_filter(bytes + 1, len - 1);
+		break;
+	default:
+		check_run(bytes + 1, len - 1);
 		break;
 	}
 	return 0;

@@ -153,7 +153,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		.put = take_record,
 		.message = take_message,
 		.note = drop_note};
-	const struct stoup_filter filter = {.symbols = "A*,Z"};
+	const struct stoup_intake filter = {.symbols = "A*,Z"};
 	struct stoup_itch_options options = {.dataset = "X/Y"};
 	struct stoup_input *input;
 	struct stoup_error err = {0};

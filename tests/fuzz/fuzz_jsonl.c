@@ -8,7 +8,7 @@
  * names file and line where it is one of a line.
  */
 #include <errno.h>
-#include "producer/filter.h"
+#include "producer/intake.h"
 #include "producer/ingest_jsonl.h"
 #include "producer/json_doc.h"
 #include "shm/stoup_doc.h"
@@ -83,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	static const char *const paths[] = {NULL, "T", "d.T", "[0]", "."};
 	struct stoup_csv_options csv;
-	struct stoup_filter filter = {0};
+	struct stoup_intake filter = {0};
 	struct sink sink = {0};
 	const struct stoup_sink to = {
 		.arg = &sink, .series = sink_series, .message = sink_message, .note = sink_note};

@@ -39,6 +39,14 @@ for i, text in enumerate(("1585699200.245", "1585699200245", "1585699200245000",
         seed("number", f"epoch-{i}-{unit}", bytes([3, unit, 0, 0]) + text.encode())
     seed("number", f"epoch-auto-{i}", bytes([4, 0, 0, 0]) + text.encode())
 
+# ---- texts: two views, and specs of bars ---------------------------------------------------------------
+for i, (first, second) in enumerate((("", ""), ("a,b,,c", "b,"), ("BTCUSDT", "btcusdt"), (" 61800.30 ", "61800.30"),
+                                     ("-9223372036854775808", "18446744073709551615"), ("1200e-3", "12.5E-20"),
+                                     ("2024-01-02T03:04:05.123456789Z", "1704164645123"), ("1m", "90s"),
+                                     ("0.250v", "9223372036854775807ns"), ("1000000n", "100t"), ("0e99", "-0.000"),
+                                     ("12345678901234567", "12345678901234568"))):
+    seed("text", f"pair-{i}", bytes([len(first), ord(",")]) + (first + second).encode())
+
 # ---- blocks ------------------------------------------------------------------------------------------
 RECORDS = b"".join(struct.pack("<qqII", 1_700_000_000_000_000_000 + i * 1000, 100 + i % 7, i, 0)
                    for i in range(40))
@@ -417,6 +425,10 @@ for i, question in enumerate(('e = "trade" and (T >= 1.5e12 or not m = true)', "
                               "[1] = 0.1 and [4] != '0.1'", "((a = 05")):
     seed("doc", f"filter-{i}", b"\3" + bytes([len(question)]) + question.encode() + DOCUMENTS[("trade", "book", "numbers", "numbers",
                                                                                              "long")[i]])
+
+for i, question in enumerate(('e = "trade" or b[0][1] < 5', "not z exists and (T > 0 or m = false)", "x exists")):
+    seed("doc", f"run-{i}", b"\4" + bytes([len(question)]) + question.encode() +
+         b"".join(struct.pack("<H", len(data)) + data for data in DOCUMENTS.values()))
 
 # ---- JSON lines ---------------------------------------------------------------------------------------
 TIME = "1723161255030314667"

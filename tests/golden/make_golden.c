@@ -13,6 +13,7 @@
 
 #include <inttypes.h>
 
+#include "codec/zone.h"
 #include "codec/volume_layout.h"
 #include "codec/volume_private.h"
 
@@ -129,6 +130,7 @@ static const struct golden {
 	const char *name;
 	const struct content *content;
 	const char *codec, *level;
+	int zones; /* with a zone map for every segment */
 } goldens[] = {
 	{"tiny", &tiny, "none", ""},
 	{"empty", &none, "none", ""},
@@ -138,6 +140,7 @@ static const struct golden {
 	{"ticks-zstd", &ticks, "zstd", ""},
 	{"ticks-zstd19", &ticks, "zstd", "19"},
 	{"ticks-default", &ticks, "default", ""},
+	{"ticks-zones", &ticks, "lz4", "", 1},
 	{"orders-fast", &orders, "fast", ""},
 	{"orders-default", &orders, "default", ""},
 	{"orders-small", &orders, "small", ""},
@@ -286,6 +289,17 @@ struct filling {
 	} segments[8];
 };
 
+static int put_zone(struct stoup_vol_writer *writer, uint32_t schema_idx, const uint8_t *records,
+	uint32_t record_cnt)
+{
+	const struct stoup_vol_field *fields = schema_fields[schema_idx];
+	uint32_t field_cnt = schemas[schema_idx].field_cnt;
+	uint8_t row[1024];
+
+	stoup_zone_make(fields, field_cnt, schemas[schema_idx].stride, records, record_cnt, row);
+	return stoup_vol_add_zone(writer, row, stoup_zone_len(fields, field_cnt));
+}
+
 static int fill_flush(struct image *image, struct stoup_vol_writer *writer,
 	const struct golden *golden, uint32_t schema_idx, struct filling *fill)
 {
@@ -305,6 +319,9 @@ static int fill_flush(struct image *image, struct stoup_vol_writer *writer,
 			(uint32_t)block, fill->segments[i].raw_off, fill->segments[i].record_cnt,
 			fill->segments[i].first_key, fill->segments[i].last_key);
 
+		if (!rc && golden->zones)
+			rc = put_zone(writer, schema_idx, fill->raw + fill->segments[i].raw_off,
+				fill->segments[i].record_cnt);
 		if (rc)
 			return rc;
 	}

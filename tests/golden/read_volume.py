@@ -240,6 +240,39 @@ def print_series(volume, out):
                 out.write(b"record %d %d %s\n" % (ordinal + i, key, record.hex().encode()))
 
 
+NUMBERS = {1: "<B", 2: "<b", 3: "<H", 4: "<h", 5: "<I", 6: "<i", 7: "<Q", 8: "<q", 9: "<f", 10: "<d", 11: "<B"}
+
+
+def check_zones(volume):
+    """Rows of zone maps: each allows all that its segment has."""
+    if 8 not in volume.sections:
+        return
+    off, entry_len, cnt = volume.sections[8]
+    end = off + entry_len * cnt
+    while off < end:
+        segment = volume.segments[struct.unpack_from("<I", volume.footer, off)[0]]
+        schema = volume.schemas[volume.series[segment[0]][2]]
+        fields = [field for field in volume.fields[schema[6]:schema[6] + schema[7]]
+                  if field[2] == 1 and field[3] != 12 and not field[4] & 8]
+        at = off + 8 + (len(fields) + 7) // 8 * 8
+        raw = volume.block(segment[1])[segment[2]:segment[2] + segment[3]]
+        for i, (name, place, _, kind, flags, _, _, null, _) in enumerate(fields):
+            form = NUMBERS[kind]
+            width = struct.calcsize(form)
+            allowed = volume.footer[off + 8 + i]
+            least, greatest = struct.unpack_from(form + form[1], volume.footer, at)
+            at += 2 * width
+            for start in range(place, len(raw), schema[2]):
+                value, = struct.unpack_from(form, raw, start)
+                if value != value or (flags & 1 and int.from_bytes(raw[start:start + width], "little") == null):
+                    fine = allowed & 1
+                else:
+                    fine = allowed & 2 and least <= value <= greatest
+                if not fine:
+                    fail(f"a zone map excludes {value} of field {text_of(name)}")
+        off = (at + 7) // 8 * 8
+
+
 def main():
     if len(sys.argv) != 2:
         fail("usage: read_volume.py FILE")
@@ -253,6 +286,7 @@ def main():
         out.write(b"superseded %s\n" % identity.hex().encode())
     print_schemas(volume, out)
     print_series(volume, out)
+    check_zones(volume)
 
 
 main()

@@ -12,7 +12,7 @@ import lib_stoup as t
 SOURCE = os.environ["STOUP_SOURCE_DIR"]
 RUN = os.path.join(SOURCE, "bench", "run.sh")
 ROWS = [f"B{i}" for i in range(1, 13)]
-MEASURED = ["B1", "B2", "B3", "B4", "B5", "B7", "B11", "B12"]
+MEASURED = ["B1", "B2", "B3", "B4", "B5", "B7", "B8", "B9", "B10", "B11", "B12"]
 VERDICTS = ("met", "missed", "not measurable here")
 
 if not os.path.exists(os.path.join(t.BIN, "stoup-bench")):
@@ -65,6 +65,14 @@ for kind in ("keys", "trades", "mbo"):
         t.true(any(name.startswith(kind) and name.endswith(way) for name in names), f"B1 has {kind} {way}: {names}")
 contenders = {name for case in results["rows"]["B1"]["cases"] for name in list(case["ns"]) + list(case["absent"])}
 t.true(len(contenders) >= 8, f"B1's contenders: {contenders}")
+for name, cases, count in (("B8", 6, 3), ("B10", 2, 4)):
+    t.equal(len(results["rows"][name]["cases"]), cases, f"cases of {name}")
+    for case in results["rows"][name]["cases"]:
+        t.equal(len(case["ns"]) + len(case["absent"]), count, f"{name}, {case['case']}: contenders")
+lone = results["rows"]["B9"]["cases"][0]
+t.equal(sorted(list(lone["ns"]) + list(lone["absent"])),
+        ["jansson", "simdjson, iterate_many", "simdjson, message by message", "stoup, filter over spans", "stoup, path per message"],
+        "B9: contenders")
 for case in results["rows"]["B11"]["cases"]:
     t.equal(len(case["ns"]) + len(case["absent"]), 6, f"B11, {case['case']}: forms")
 

@@ -42,4 +42,29 @@ cut = t.run([t.STOUP, "cat", "--no-header", "--skip-damaged", "--from", str(rows
             expect=1)
 t.equal(len(cut.stdout.splitlines()), 6_000 - left, "the same blocks are read")
 t.true(f"at most {left - 1} records left out" in cut.stderr, cut.stderr)
+
+# What is left of it answers the other questions, each with exit status 1: the damaged block is the first one.
+rest = all_.stdout.splitlines()
+
+
+def ask(*options, count=None):
+    done = t.run([t.STOUP, "cat", "--no-header", "--skip-damaged", *options, daemon.pool, name], expect=1)
+    t.true(f"{left} records left out" in done.stderr, f"{options}: {done.stderr}")
+    return done.stdout.splitlines()
+
+
+t.equal(ask("--first", "3"), rest[:3], "the first that can be read")
+t.equal(ask("--reverse"), rest[::-1], "backward")
+t.equal(ask("--first", "3", "--reverse"), rest[2::-1], "the first ones, backward")
+t.equal(ask("--merge"), [f"{name},{line}" for line in rest], "a merge")
+t.equal(ask("--count"), [str(len(rest))], "a count of what can be read")
+t.equal(ask("--where", "size > 40", "--count"), [str(sum(int(line.split(",")[6]) > 40 for line in rest))], "a filter")
+# Without it: an error where the block is needed, and none where it is not.
+last = t.run([t.STOUP, "cat", "--no-header", "--last", "3", daemon.pool, name])
+t.equal(last.stdout.splitlines(), rest[-3:], "the last ones lie behind it")
+t.equal(t.run([t.STOUP, "cat", "--no-header", "--count", daemon.pool, name]).stdout, "6000\n", "the index tells how many")
+for options in (["--first", "1"], ["--asof", str(rows[3][1])], ["--where", "size > 0"], ["--merge"], ["--bars", "1m"],
+                ["--count", "--to", str(rows[3][1])]):
+    failed = t.run([t.STOUP, "cat", *options, daemon.pool, name], expect=1)
+    t.true("is damaged" in failed.stderr or "checksum" in failed.stderr, f"{options}: {failed.stderr}")
 daemon.stop()

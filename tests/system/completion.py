@@ -81,8 +81,8 @@ def refused(command, option, value):
     """Does the program refuse the value as such: usage, exit status 2?"""
     if command == "stoupd":
         argv = [t.STOUPD, "--store", work + "/absent", "--pool", "c" + str(os.getpid()), option, value]
-    elif command == "cat":
-        argv = [t.STOUP, "cat", option, value, work + "/absent/", "A/b"]
+    elif command in ("cat", "replay"):
+        argv = [t.STOUP, command, option, value, work + "/absent/", "A/b"]
     elif command == "compact":
         argv = [t.STOUP, "compact", option, value, work + "/absent/"]
     elif command == "export":
@@ -121,6 +121,7 @@ t.equal(complete("stoup", "ls", ""), {"run", "store"}, "stores to list")
 names = {t.name_of(symbol) for symbol in symbols}
 t.equal(complete("stoup", "ls", "--json", "store", ""), names, "series of a store")
 t.equal(complete("stoup", "cat", "store/", "XTST.TEST/AA"), {t.name_of("AAA")}, "series of a store, begun")
+t.equal(complete("stoup", "cat", "--merge", "store/", t.name_of("AAA"), "XTST.TEST/AB"), {t.name_of("ABB")}, "one more series")
 t.equal(complete("stoup", "cat", "--limit", "5", "store/", "XTST.TEST/AB"), {t.name_of("ABB")}, "behind options")
 daemon = t.Daemon(store)
 t.true(daemon.pool in complete("stoup", "stat", daemon.pool[:3]), "the pool that runs")

@@ -73,16 +73,13 @@ t.equal(cat(DOCS, "--format", "lines", "--where", "data.e exists", "--limit", "2
 
 # ---- what can not be had ----------------------------------------------------------------------------------------
 for series, options, expect, text in (
-        (TEXTS, ["--where", "a = 1"], 1, "BINANCE/BTCUSDT/json has no documents that --where and --path could look into: its "
-         "schema is json"),
-        (TEXTS, ["--path", "a"], 1, "BINANCE/BTCUSDT/json has no documents that --where and --path could look into: its schema "
-         "is json"),
+        (TEXTS, ["--where", "a = 1"], 1, "BINANCE/BTCUSDT/json has nothing that --where could look into: its schema is json"),
+        (TEXTS, ["--path", "a"], 1, "BINANCE/BTCUSDT/json has no documents that --path could look into: its schema is json"),
         (DOCS, ["--where", "a ="], 2, '--where: filter, at "": a value is a number, true, false, null, or a text in quotes'),
-        (DOCS, ["--where", "a = 1", "--where", "b = 1"], 2, "--where: there is a filter already: join the two by and, or make "
-         "one of them"),
+        (DOCS, ["--where", "a = 1", "--where", "b"], 2, '--where: filter, at "": =, !=, <, <=, >, >= or exists is missing'),
         (DOCS, ["--path", "a..b"], 2, '--path: path "a..b": a name is missing at ".b"'),
-        (DOCS, ["--path", "a", "--format", "lines"], 2, "--path is for csv and jsonl: lines are whole messages"),
-        (DOCS, ["--format", "bson"], 2, "--format bson: none of csv, jsonl, lines, npy and npz")):
+        (DOCS, ["--path", "a", "--format", "lines"], 2, "--format lines and --path exclude each other: lines are whole messages"),
+        (DOCS, ["--format", "bson"], 2, "--format bson: none of csv, jsonl, json, lines, npy and npz")):
     said = cat(series, *options, expect=expect).stderr
     t.equal(said.splitlines()[0], "stoup cat: " + text, str(options))
 
@@ -91,6 +88,9 @@ broken = os.path.join(work, "broken") + "/"
 t.run([os.path.join(t.BIN, "helper_messages"), "put", broken, "none", "65536", "refuse", "X/a/bipf", "bipf", "1", "0", "50"])
 done = t.run([t.STOUP, "cat", broken, "X/a/bipf"], expect=1)
 t.true("messages are no documents and were left out" in done.stderr, done.stderr)
+for limit in ("--limit", "--first", "--last"):
+    done = t.run([t.STOUP, "cat", limit, "1", broken, "X/a/bipf"], expect=1)
+    t.true("stoup cat: 50 messages are no documents" in done.stderr, f"{limit} counts what is printed: {done.stderr}")
 done = t.run([t.STOUP, "export", "--format", "csv", broken, "X/a/bipf"], expect=1)
 t.true("X/a/bipf has a message that is no document" in done.stderr, done.stderr)
 done = t.run([t.STOUP, "verify", broken], expect=1)

@@ -80,7 +80,8 @@ def members(body):
 
 STRUCT = re.compile(r"\bstruct (stoup_\w+) \{\n(.*?)\n\s*\};", re.S)
 declared = {}
-for header in ("consumer/stoup.h", "shm/stoup_types.h", "shm/stoup_doc.h"):
+for header in ("consumer/stoup.h", "consumer/stoup_filter.h", "consumer/stoup_bars.h", "consumer/stoup_merge.h",
+               "shm/stoup_types.h", "shm/stoup_doc.h", "shm/stoup_text.h"):
     declared |= {name: members(body) for name, body in STRUCT.findall(read(*header.split("/")))}
 shown = set()
 for name in pages:

@@ -69,7 +69,7 @@ refused("stoup: there is no command 'list'; see `stoup help`", "help", "list")
 refused("stoup ls: STORE is missing; see `stoup help ls`", "ls")
 refused("stoup verify: STORE or FILE is missing; see `stoup help verify`", "verify")
 refused("stoup verify: nodir: No such file or directory", "verify", "nodir", expect=1)
-for argv in ([], ["ticks/"], ["ticks/", "A/B/c", "d"], ["--fast", "ticks/", "A/B/c"]):
+for argv in ([], ["ticks/"], ["--first", "ticks/", "A/B/c"], ["--fast", "ticks/", "A/B/c"]):
     said = t.run([t.STOUP, "cat", *argv], expect=2).stderr
     t.true(said.endswith("\nSee `stoup help cat`.\n") and said.count("\n") == 2, f"cat {argv}: {said}")
 nothing = t.temp_dir()

@@ -63,7 +63,8 @@ if not os.environ.get("STOUP_SANITIZED"):
                                   check=True).stdout
         exported = {line.split()[-1].split("@")[0] for line in exported.splitlines()} - {"STOUP_1"}
         declared = set()
-        for header in ("consumer/stoup.h", "consumer/stoup_arrow.h", "shm/stoup_types.h", "shm/stoup_doc.h"):
+        for header in ("consumer/stoup.h", "consumer/stoup_arrow.h", "consumer/stoup_filter.h", "consumer/stoup_bars.h", "consumer/stoup_merge.h", "consumer/stoup_docs.h",
+                       "shm/stoup_types.h", "shm/stoup_doc.h", "shm/stoup_text.h"):
             text = re.sub(r"/\*.*?\*/", "", read(os.path.join(SOURCE, header)), flags=re.S)
             declared |= set(re.findall(r"\b(stoup_\w+)\s*\(", text))
         check(exported == declared, f"exported and not declared: {sorted(exported - declared)}; "
@@ -109,7 +110,7 @@ for folder in ("shm", "codec", "producer", "consumer", "bench", "tests"):
     for path in files(folder, ".c", ".h", ".py", ".sh"):
         length = read(path).count("\n")
         # The Python module is one file, so that it can be copied to where it is needed.
-        limit = 1500 if path.endswith("consumer/python/stoup.py") else 800
+        limit = 2000 if path.endswith("consumer/python/stoup.py") else 800
         check(length <= limit, f"{os.path.relpath(path, SOURCE)} has {length} lines, at most {limit}")
         if path.endswith((".c", ".h")):
             check(read(path).startswith("/* SPDX-License-Identifier: Apache-2.0 */"),

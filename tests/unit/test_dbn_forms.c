@@ -269,7 +269,7 @@ END_TEST
 
 START_TEST(symbols_that_are_not_asked_for_make_no_series)
 {
-	const struct stoup_filter filter = {.symbols = "ES*,77"};
+	const struct stoup_intake filter = {.symbols = "ES*,77"};
 	struct stoup_dbn_options options = {.filter = &filter};
 	struct dbn_bytes dbn;
 	dbn_begin(&dbn, 3, 0, 1, 0, 0);
@@ -303,7 +303,7 @@ END_TEST
 
 START_TEST(a_named_series_takes_the_symbols_that_are_asked_for)
 {
-	const struct stoup_filter filter = {.symbols = "ES??"};
+	const struct stoup_intake filter = {.symbols = "ES??"};
 	struct stoup_dbn_options options = {.filter = &filter, .series = "A/B/mbo"};
 	struct dbn_bytes dbn;
 	dbn_simple(&dbn, 3, 0);
@@ -317,7 +317,7 @@ END_TEST
 
 START_TEST(keys_outside_the_range_are_left_out_but_their_mappings_are_learned)
 {
-	const struct stoup_filter filter = {
+	const struct stoup_intake filter = {
 		.from_ns = (int64_t)DAY1 + 2, .to_ns = (int64_t)DAY1 + 4};
 	struct stoup_dbn_options options = {.filter = &filter, .dataset = "LIVE"};
 	struct dbn_bytes dbn = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filter.h - which records an ingest takes: symbols by pattern, keys by range.
+/* intake.h - which records an ingest takes: symbols by pattern, keys by range.
  *
  *      --symbols 'ES*,NQ?4'  --from 2024-01-02  --to 2024-01-03T12:00Z      from <= key < to
  *
@@ -8,36 +8,36 @@
  *
  * Concurrency: immutable while files are read; any thread may ask.
  */
-#ifndef STOUP_PRODUCER_FILTER_H
-#define STOUP_PRODUCER_FILTER_H
+#ifndef STOUP_PRODUCER_INTAKE_H
+#define STOUP_PRODUCER_INTAKE_H
 
 #include <stdint.h>
 #include "shm/stoup_types.h"
 
-struct stoup_filter {
+struct stoup_intake {
 	const char *symbols; /* globs with commas between them; NULL: all */
 	int64_t from_ns;     /* first key; 0: no bound */
 	int64_t to_ns;       /* behind the last key; 0: no bound */
 };
 
 /* Is a symbol, as the feed writes it, one of those asked for? A NULL filter asks for all. */
-int stoup_filter_symbol(const struct stoup_filter *filter, const char *symbol);
+int stoup_intake_symbol(const struct stoup_intake *filter, const char *symbol);
 
 /* Is a key inside the range? */
-static inline int stoup_filter_key(const struct stoup_filter *filter, int64_t key)
+static inline int stoup_intake_key(const struct stoup_intake *filter, int64_t key)
 {
 	return key >= filter->from_ns && (filter->to_ns == 0 || key < filter->to_ns);
 }
 
 /* Does one of the patterns of a checked list match? */
-int stoup_filter_match(const char *list, const char *name);
+int stoup_intake_match(const char *list, const char *name);
 
 /* Is the value of --option a list of patterns? `what` they are of is told. 0, or -EINVAL with text. */
-int stoup_filter_list_check(
+int stoup_intake_list_check(
 	const char *option, const char *what, const char *value, struct stoup_error *err);
 
 /* Set "symbols", "from" or "to". 0; -ENOENT for another name, -EINVAL with text. */
-int stoup_filter_option(
-	struct stoup_filter *filter, const char *name, const char *value, struct stoup_error *err);
+int stoup_intake_option(
+	struct stoup_intake *filter, const char *name, const char *value, struct stoup_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filter.c - see filter.h. */
-#include "producer/filter.h"
+/* intake.c - see intake.h. */
+#include "producer/intake.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -10,7 +10,7 @@
 #define PATTERN_CAP 256
 
 /* A pattern that is too long was refused with the option. */
-int stoup_filter_match(const char *list, const char *name)
+int stoup_intake_match(const char *list, const char *name)
 {
 	const char *p = list;
 	char pattern[PATTERN_CAP];
@@ -30,12 +30,12 @@ int stoup_filter_match(const char *list, const char *name)
 	}
 }
 
-int stoup_filter_symbol(const struct stoup_filter *filter, const char *symbol)
+int stoup_intake_symbol(const struct stoup_intake *filter, const char *symbol)
 {
-	return !filter || !filter->symbols || stoup_filter_match(filter->symbols, symbol);
+	return !filter || !filter->symbols || stoup_intake_match(filter->symbols, symbol);
 }
 
-int stoup_filter_list_check(
+int stoup_intake_list_check(
 	const char *option, const char *what, const char *value, struct stoup_error *err)
 {
 	const char *p = value;
@@ -68,13 +68,13 @@ static int time_option(const char *name, const char *value, int64_t *ret, struct
 	return 0;
 }
 
-int stoup_filter_option(
-	struct stoup_filter *filter, const char *name, const char *value, struct stoup_error *err)
+int stoup_intake_option(
+	struct stoup_intake *filter, const char *name, const char *value, struct stoup_error *err)
 {
 	int rc;
 
 	if (strcmp(name, "symbols") == 0) {
-		rc = stoup_filter_list_check(name, "symbols", value, err);
+		rc = stoup_intake_list_check(name, "symbols", value, err);
 		if (rc == 0)
 			filter->symbols = value;
 		return rc;

@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_consumer_merge.c - merges of generated series against a stable sort of all their records.
+ *
+ *      twelve series over two volumes: plain ones, bars, ones that kept their order, an empty one; few keys, so that
+ *      most are equal; segments of one record; several series in one block
+ *
+ * The sort knows nothing of the merge: records are copied out by plain scans, each with its place in time.
+ */
+#include "consumer/cursor.h"
+#include "tests/unit/test_consumer_fake.h"
+
+#define SERIES_CNT 12
+#define RECORD_CAP 6000
+#define INTERVAL   7
+#define EMPTY      5 /* this series has no records */
+
+struct ref {
+	int64_t place;
+	uint64_t value, ordinal;
+	uint32_t lane;
+};
+
+static struct fake fake;
+static struct stoup *st;
+static struct stoup_series series[SERIES_CNT];
+static struct ref all[SERIES_CNT][RECORD_CAP];
+static uint64_t all_cnt[SERIES_CNT];
+static uint64_t state;
+
+static uint32_t below(uint32_t cnt)
+{
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (uint32_t)((state >> 33) % cnt);
+}
+
+static int is_bar(uint32_t i)
+{
+	return i % 4 == 1;
+}
+
+static int is_kept(uint32_t i)
+{
+	return i % 4 == 2;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+static struct fake_series made[SERIES_CNT];
+static char names[SERIES_CNT][8];
+
+static void segment_make(struct fake_segment *seg, uint32_t idx, int64_t *key, uint32_t *room)
+{
+	seg->block = below(16);
+	while (room[seg->block] < 16)
+		seg->block = (seg->block + 1) % 16;
+	seg->cnt = below(4) == 0 ? 1 : 1 + below(15);
+	room[seg->block] -= seg->cnt;
+	for (uint32_t i = 0; i < seg->cnt; i++) {
+		if (below(3) == 0)
+			*key += below(4) == 0 ? below(200) : below(3);
+		seg->keys[i] = *key;
+		if (is_kept(idx) && i > 0 && below(3) == 0)
+			seg->keys[i] -= below(9);
+	}
+}
+
+/* A volume of all series, keys from `key` on. */
+static void volume_make(uint64_t ingest_seq, int64_t key)
+{
+	uint32_t room[16];
+
+	for (uint32_t b = 0; b < 16; b++)
+		room[b] = 255;
+	for (uint32_t i = 0; i < SERIES_CNT; i++) {
+		int64_t at = key + below(40);
+
+		snprintf(names[i], sizeof(names[i]), "S/%02u", i);
+		made[i].name = names[i];
+		made[i].schema = is_bar(i) ? "other" : "pair";
+		made[i].flags = is_kept(i) ? STOUP_CATALOG_KEEP_ORDER : 0;
+		made[i].segment_cnt = i == EMPTY ? 0 : 1 + below(20);
+		for (uint32_t s = 0; s < made[i].segment_cnt; s++)
+			segment_make(&made[i].segments[s], i, &at, room);
+	}
+	fake_volume(&fake, ingest_seq, 0, 16, made, SERIES_CNT);
+}
+
+/* The second layout is one of bars. */
+static void bars_make(struct fake_volume *v)
+{
+	struct stoup_catalog_schema *row = (void *)((char *)v->catalog + v->catalog->schema_off);
+	struct stoup_schema schema = {.stride = 16,
+		.align = 8,
+		.field_cnt = 2,
+		.flags = STOUP_SCHEMA_BAR,
+		.interval_ns = INTERVAL};
+
+	strcpy(schema.name, "other");
+	schema.fields =
+		(struct stoup_field *)(void *)((char *)v->catalog + v->catalog->field_off) + 2;
+	row[1].flags = schema.flags;
+	row[1].interval_ns = schema.interval_ns;
+	row[1].hash = stoup_schema_hash(&schema);
+}
+
+static void volumes_make(uint64_t seed)
+{
+	state = seed;
+	volume_make(1, 1000);
+	volume_make(2, 100000);
+	bars_make(&fake.volumes[0]);
+	bars_make(&fake.volumes[1]);
+}
+
+/* Copy a series out. */
+static void copy(uint32_t idx)
+{
+	struct stoup_cursor *own = fake_scan(st, names[idx], 0, 0);
+	int64_t highest = 0;
+	struct stoup_span span;
+	int rc;
+
+	all_cnt[idx] = 0;
+	while ((rc = stoup_next(own, &span)) > 0)
+		for (uint64_t i = 0; i < span.record_cnt; i++) {
+			const struct pair *pair = (const struct pair *)span.base + i;
+
+			if (pair->key > highest)
+				highest = pair->key;
+			ck_assert_uint_lt(all_cnt[idx], RECORD_CAP);
+			all[idx][all_cnt[idx]++] =
+				(struct ref){.place = is_kept(idx) ? highest : pair->key,
+					.value = pair->value,
+					.ordinal = span.ordinal + i};
+		}
+	ck_assert_int_eq(rc, 0);
+	stoup_cursor_close(own);
+}
+
+static const struct stoup_options quick = {.struct_len = sizeof(struct stoup_options),
+	.timeout_ns = 5000000000,
+	.reconnect_ns = 20000000000};
+
+static void begin(uint64_t seed, uint64_t lease_cap, uint32_t cell_cap)
+{
+	struct stoup_error err;
+
+	fake_init_cells(&fake, lease_cap, cell_cap);
+	volumes_make(seed);
+	atomic_store(&fake.load_ahead, 1);
+	fake_start(&fake, "p");
+	st = fake_attach("p", &quick);
+	for (uint32_t i = 0; i < SERIES_CNT; i++) {
+		int rc = stoup_series_find(st, names[i], &series[i], &err);
+
+		fake_check(rc, &err);
+		copy(i);
+	}
+}
+
+static void end(void)
+{
+	ck_assert_int_eq(stoup_use_cnt(st), 0);
+	ck_assert_int_eq(stoup_detach(st), 0);
+	fake_stop(&fake);
+}
+
+/* ---- the sort -------------------------------------------------------------------------------- */
+
+static struct ref expected[SERIES_CNT * RECORD_CAP];
+static uint64_t expected_cnt;
+
+static int ref_compare(const void *a, const void *b)
+{
+	const struct ref *x = a, *y = b;
+
+	if (x->place != y->place)
+		return x->place < y->place ? -1 : 1;
+	if (x->lane != y->lane)
+		return x->lane < y->lane ? -1 : 1;
+	return x->ordinal < y->ordinal ? -1 : x->ordinal > y->ordinal;
+}
+
+static int is_in(const struct stoup_range *range, const struct ref *ref)
+{
+	if (range->flags & STOUP_ORDINALS)
+		return (int64_t)ref->ordinal >= range->from_ns &&
+		       (range->to_ns == 0 || (int64_t)ref->ordinal < range->to_ns);
+	return (range->from_ns == 0 || ref->place > range->from_ns ||
+		       (ref->place == range->from_ns && !(range->flags & STOUP_FROM_AFTER))) &&
+	       (range->to_ns == 0 || ref->place < range->to_ns ||
+		       (ref->place == range->to_ns && (range->flags & STOUP_TO_INCLUDED)));
+}
+
+static void expect(const uint32_t *lanes, uint32_t cnt, const struct stoup_range *range)
+{
+	expected_cnt = 0;
+	for (uint32_t l = 0; l < cnt; l++)
+		for (uint64_t i = 0; i < all_cnt[lanes[l]]; i++) {
+			struct ref ref = all[lanes[l]][i];
+
+			if (is_bar(lanes[l]) && !(range->flags & STOUP_AT_OPEN))
+				ref.place += INTERVAL;
+			ref.lane = l;
+			if (is_in(range, &ref))
+				expected[expected_cnt++] = ref;
+		}
+	qsort(expected, expected_cnt, sizeof(*expected), ref_compare);
+	if (!(range->flags & STOUP_BACKWARD))
+		return;
+	for (uint64_t i = 0; i < expected_cnt / 2; i++) {
+		struct ref ref = expected[i];
+
+		expected[i] = expected[expected_cnt - 1 - i];
+		expected[expected_cnt - 1 - i] = ref;
+	}
+}
+
+/* Of what is expected the first `limit` from the first record at or after `key` (backward: before) on. */
+static void expect_from(int64_t key, uint64_t limit, int backward)
+{
+	uint64_t at = 0;
+
+	while (at < expected_cnt &&
+		(backward ? expected[at].place > key : expected[at].place < key))
+		at++;
+	expected_cnt -= at;
+	memmove(expected, expected + at, expected_cnt * sizeof(*expected));
+	if (limit > 0 && expected_cnt > limit)
+		expected_cnt = limit;
+}
+
+/* The records of a run are those that are expected from `at` on; where the next ones are. */
+static uint64_t check_run(const struct stoup_span *span, uint32_t lane, int backward, uint64_t at)
+{
+	const struct pair *pairs = span->base;
+
+	for (uint64_t j = 0; j < span->record_cnt; j++, at++) {
+		uint64_t i = backward ? span->record_cnt - 1 - j : j;
+
+		ck_assert_uint_lt(at, expected_cnt);
+		ck_assert_uint_eq(lane, expected[at].lane);
+		ck_assert_uint_eq(span->ordinal + i, expected[at].ordinal);
+		ck_assert_uint_eq(pairs[i].value, expected[at].value);
+	}
+	return at;
+}
+
+static struct stoup_cursor *merge(
+	const uint32_t *lanes, uint32_t cnt, const struct stoup_range *range)
+{
+	struct stoup_series chosen[SERIES_CNT];
+	struct stoup_cursor *cur = NULL;
+	struct stoup_error err;
+	int rc;
+
+	for (uint32_t i = 0; i < cnt; i++)
+		chosen[i] = series[lanes[i]];
+	rc = stoup_merge(st, chosen, cnt, range, &cur, &err);
+	fake_check(rc, &err);
+	return cur;
+}
+
+static void drain(struct stoup_cursor *cur, int backward, uint64_t at)
+{
+	struct stoup_span span;
+	int rc;
+
+	while ((rc = stoup_next(cur, &span)) > 0)
+		at = check_run(&span, stoup_cursor_source(cur), backward, at);
+	ck_assert_msg(rc == 0, "%d: %s", rc, stoup_cursor_error(cur)->text);
+	ck_assert_uint_eq(at, expected_cnt);
+}
+
+static void drain_held(struct stoup_cursor *cur, int backward)
+{
+	struct stoup_held held[6], *to[6];
+	uint32_t order[6];
+	uint64_t at = 0;
+	int64_t cnt;
+
+	for (uint32_t i = 0; i < 6; i++)
+		to[i] = &held[i];
+	/* Sources are asked for one by one; the spans are read when all are there. */
+	for (;;) {
+		uint32_t n = 0;
+
+		while (n < 6 && (cnt = stoup_next_held(cur, &to[n], 1, 0)) > 0)
+			order[n++] = stoup_cursor_source(cur);
+		for (uint32_t i = 0; i < n; i++) {
+			at = check_run(&held[i].span, order[i], backward, at);
+			ck_assert_int_eq(stoup_release(&held[i].lease), 0);
+		}
+		if (n < 6)
+			break;
+	}
+	ck_assert_msg(cnt == 0, "%lld: %s", (long long)cnt, stoup_cursor_error(cur)->text);
+	ck_assert_uint_eq(at, expected_cnt);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static uint32_t choose(uint32_t *lanes)
+{
+	uint32_t cnt = 1 + below(SERIES_CNT);
+
+	for (uint32_t i = 0; i < cnt; i++)
+		lanes[i] = below(SERIES_CNT);
+	return cnt;
+}
+
+static int64_t some_time(void)
+{
+	const struct ref *refs;
+	uint32_t lane = below(SERIES_CNT);
+
+	if (all_cnt[lane] == 0 || below(5) == 0)
+		return below(2) ? 0 : 900 + (int64_t)below(110000);
+	refs = all[lane];
+	return refs[below((uint32_t)all_cnt[lane])].place + below(3) - 1;
+}
+
+static void range_make(struct stoup_range *range)
+{
+	range->flags = (below(2) ? STOUP_BACKWARD : 0) | (below(4) ? 0 : STOUP_AT_OPEN) |
+	               (below(3) ? 0 : STOUP_FROM_AFTER) | (below(3) ? 0 : STOUP_TO_INCLUDED) |
+	               (below(9) ? 0 : STOUP_AVAILABLE);
+	range->limit = below(3) ? 0 : 1 + below(300);
+	if (range->to_ns && range->to_ns < range->from_ns)
+		range->to_ns = range->from_ns + below(50);
+	if (below(8) > 0)
+		return;
+	range->flags &= ~(STOUP_FROM_AFTER | STOUP_TO_INCLUDED | STOUP_AVAILABLE);
+	range->flags |= STOUP_ORDINALS;
+	range->from_ns = below(200);
+	range->to_ns = below(4) ? range->from_ns + below(200) : 0;
+}
+
+START_TEST(a_merge_is_a_stable_sort_of_all_forward_and_backward)
+{
+	uint64_t seen = 0;
+
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		begin(seed, 1 << 20, STOUP_CELL_CAP);
+		for (uint32_t query = 0; query < 2000; query++) {
+			struct stoup_range range = {.from_ns = some_time(), .to_ns = some_time()};
+			uint32_t lanes[SERIES_CNT], cnt = choose(lanes);
+			struct stoup_cursor *cur;
+			int held = below(8) == 0, backward;
+
+			range_make(&range);
+			expect(lanes, cnt, &range);
+			cur = merge(lanes, cnt, &range);
+			backward = (range.flags & STOUP_BACKWARD) != 0;
+			if (below(4) == 0) {
+				int64_t key = 900 + (int64_t)below(110000);
+				uint32_t steps = below(20);
+				struct stoup_span span;
+
+				while (steps-- > 0 && stoup_next(cur, &span) > 0)
+					;
+				ck_assert_int_eq(stoup_seek(cur, key), 0);
+				expect_from(key, range.limit, backward);
+			} else {
+				expect_from(backward ? INT64_MAX : 0, range.limit, backward);
+			}
+			if (held)
+				drain_held(cur, backward);
+			else
+				drain(cur, backward, 0);
+			stoup_cursor_close(cur);
+			seen += expected_cnt;
+		}
+		end();
+	}
+	/* The queries are not all empty. */
+	ck_assert_uint_gt(seen, 500000);
+}
+END_TEST
+
+static const uint32_t every[SERIES_CNT] = {3, 0, 1, 2, 11, 5, 6, 4, 8, 9, 10, 7};
+
+static void next_and_check(struct stoup_cursor *cur, int backward, uint64_t *at)
+{
+	struct stoup_span span;
+	int rc = stoup_next(cur, &span);
+
+	ck_assert_msg(rc == 1, "%d: %s", rc, stoup_cursor_error(cur)->text);
+	*at = check_run(&span, stoup_cursor_source(cur), backward, *at);
+}
+
+START_TEST(a_merge_goes_on_with_the_daemon_that_comes_after_one_that_died)
+{
+	for (uint32_t turn = 0; turn < 12; turn++) {
+		struct stoup_range range = {.flags = turn % 2 ? STOUP_BACKWARD : 0};
+		struct stoup_cursor *cur;
+		uint64_t at = 0;
+
+		begin(77, 1 << 20, STOUP_CELL_CAP);
+		expect(every, SERIES_CNT, &range);
+		cur = merge(every, SERIES_CNT, &range);
+		for (int deaths = 0; deaths < 2; deaths++) {
+			for (uint32_t i = 0; i < turn * turn * 2 && at < expected_cnt; i++)
+				next_and_check(cur, turn % 2, &at);
+			fake_kill(&fake);
+			fake.control->daemon_start = 1; /* no process began then */
+			fake_reset(&fake);
+			volumes_make(77);
+			fake_start(&fake, "p");
+		}
+		drain(cur, turn % 2, at);
+		stoup_cursor_close(cur);
+		end();
+	}
+}
+END_TEST
+
+START_TEST(a_damaged_block_is_stepped_over_and_the_rest_comes_in_order)
+{
+	const struct stoup_range range = {0};
+	struct stoup_cursor *cur;
+	struct stoup_span span;
+	uint64_t cnt = 0, left = 0, fails = 0;
+	int64_t last = 0;
+	int rc;
+
+	begin(5, 1 << 20, STOUP_CELL_CAP);
+	expect(every, SERIES_CNT, &range);
+	for (uint32_t b = 0; b < 16; b += 3) {
+		fake_evict(&fake, 0, b);
+		atomic_store(&fake.volumes[0].blocks[b].error, -EBADMSG);
+		atomic_store(&fake.volumes[0].blocks[b].act, FAKE_FAIL);
+	}
+	atomic_store(&fake.load_ahead, 0);
+	cur = merge(every, SERIES_CNT, &range);
+	while ((rc = stoup_next(cur, &span)) != 0) {
+		if (rc < 0) {
+			ck_assert_int_eq(rc, -EBADMSG);
+			left += (uint64_t)stoup_cursor_skip(cur);
+			fails++;
+			ck_assert_int_eq(stoup_cursor_skip(cur), -EINVAL);
+			continue;
+		}
+		for (uint64_t i = 0; i < span.record_cnt; i++) {
+			const struct ref *ref =
+				&all[every[stoup_cursor_source(cur)]][span.ordinal + i];
+			int64_t place = ref->place +
+			                (is_bar(every[stoup_cursor_source(cur)]) ? INTERVAL : 0);
+
+			ck_assert_uint_eq(((const struct pair *)span.base)[i].value, ref->value);
+			ck_assert_int_ge(place, last);
+			last = place;
+		}
+		cnt += span.record_cnt;
+	}
+	ck_assert_uint_gt(fails, 5);
+	ck_assert_uint_eq(cnt + left, expected_cnt);
+	stoup_cursor_close(cur);
+	end();
+}
+END_TEST
+
+/* Three series with a block each, and three that share one. */
+static void six(uint64_t lease_cap, uint32_t cell_cap)
+{
+	static const struct fake_series two[] = {
+		{.name = "A/1",
+			.schema = "pair",
+			.segment_cnt = 2,
+			.segments = {{0, 1, {10}}, {1, 1, {13}}}},
+		{.name = "A/2", .schema = "pair", .segment_cnt = 1, .segments = {{2, 2, {11, 12}}}},
+		{.name = "A/3", .schema = "pair", .segment_cnt = 1, .segments = {{3, 1, {12}}}},
+		{.name = "B/1", .schema = "pair", .segment_cnt = 1, .segments = {{4, 1, {10}}}},
+		{.name = "B/2", .schema = "pair", .segment_cnt = 1, .segments = {{4, 1, {11}}}},
+		{.name = "B/3", .schema = "pair", .segment_cnt = 1, .segments = {{4, 1, {12}}}},
+	};
+	struct stoup_error err;
+
+	fake_init_cells(&fake, lease_cap, cell_cap);
+	fake_volume(&fake, 1, 0, 5, two, 6);
+	fake_start(&fake, "p");
+	st = fake_attach("p", &quick);
+	for (uint32_t i = 0; i < 6; i++) {
+		int rc = stoup_series_find(st, two[i].name, &series[i], &err);
+
+		fake_check(rc, &err);
+	}
+}
+
+static uint64_t count(struct stoup_cursor *cur)
+{
+	struct stoup_span span;
+	uint64_t cnt = 0;
+	int rc;
+
+	while ((rc = stoup_next(cur, &span)) > 0)
+		cnt += span.record_cnt;
+	ck_assert_msg(rc == 0, "%d: %s", rc, stoup_cursor_error(cur)->text);
+	return cnt;
+}
+
+START_TEST(what_cannot_be_held_at_once_is_refused_at_once_with_the_numbers)
+{
+	struct stoup_cursor *cur = NULL, *other = NULL;
+	struct stoup_error err;
+
+	six(3 * 4096 - 1, STOUP_CELL_CAP);
+	ck_assert_int_eq(stoup_merge(st, series, 3, NULL, &cur, &err), -EDQUOT);
+	ck_assert_ptr_nonnull(strstr(err.text, "12288"));
+	ck_assert_ptr_nonnull(strstr(err.text, "12287"));
+	ck_assert_ptr_nonnull(strstr(err.text, "--lease-bytes 12288"));
+	ck_assert_ptr_null(cur);
+	ck_assert_uint_eq(fake_log_cnt(&fake), 0);
+	/* What was refused keeps nothing. */
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(stoup_merge(st, series, 2, NULL, &cur, &err), 0);
+		ck_assert_int_eq(stoup_use_cnt(st), 1);
+		ck_assert_int_eq(stoup_merge(st, series, 2, NULL, &other, &err), -EDQUOT);
+		ck_assert_ptr_nonnull(strstr(err.text, "8192 in use"));
+		ck_assert_uint_eq(count(cur), 4);
+		stoup_cursor_close(cur);
+	}
+	end();
+}
+END_TEST
+
+START_TEST(what_can_just_be_held_is_merged_while_nothing_else_fits)
+{
+	struct stoup_cursor *cur = NULL, *scan = NULL;
+	struct stoup_span span, mine;
+	struct stoup_lease lease;
+	struct stoup_error err;
+
+	six(3 * 4096, STOUP_CELL_CAP);
+	ck_assert_int_eq(stoup_merge(st, series, 3, NULL, &cur, &err), 0);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	ck_assert_uint_eq(fake_leased(&fake), 3);
+	/* A scan has no room, and what it would take is the merge's. */
+	ck_assert_int_eq(stoup_scan(st, &series[3], NULL, &scan, &err), 0);
+	ck_assert_int_eq(stoup_next(scan, &mine), -EDQUOT);
+	ck_assert_int_eq(stoup_hold(&span, &lease), -EDQUOT);
+	stoup_cursor_close(scan);
+	ck_assert_uint_eq(span.record_cnt + count(cur), 5);
+	ck_assert_uint_eq(fake_leased(&fake), 0);
+	stoup_cursor_close(cur);
+	end();
+}
+END_TEST
+
+START_TEST(a_run_that_is_held_stays_when_the_merge_is_closed_and_pays_for_itself)
+{
+	struct stoup_cursor *cur = NULL;
+	struct stoup_span span;
+	struct stoup_lease lease;
+	struct stoup_error err;
+
+	six(4 * 4096, STOUP_CELL_CAP);
+	ck_assert_int_eq(stoup_merge(st, series, 3, NULL, &cur, &err), 0);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	ck_assert_int_eq(stoup_hold(&span, &lease), 0);
+	ck_assert_uint_eq(count(cur), 4);
+	ck_assert_uint_eq(fake_leased(&fake), 1);
+	stoup_cursor_close(cur);
+	ck_assert_int_eq(((const struct pair *)span.base)->key, 10);
+	ck_assert_int_eq(stoup_merge(st, series, 3, NULL, &cur, &err), 0);
+	stoup_cursor_close(cur);
+	ck_assert_int_eq(stoup_release(&lease), 0);
+	ck_assert_uint_eq(fake_leased(&fake), 0);
+	end();
+}
+END_TEST
+
+START_TEST(a_block_that_several_series_lie_in_counts_once)
+{
+	struct stoup_cursor *cur = NULL;
+	struct stoup_error err;
+
+	six(2 * 4096, 2);
+	ck_assert_int_eq(stoup_merge(st, series + 2, 4, NULL, &cur, &err), 0);
+	ck_assert_uint_eq(count(cur), 4);
+	stoup_cursor_close(cur);
+	ck_assert_int_eq(stoup_merge(st, series + 1, 5, NULL, &cur, &err), -EMFILE);
+	ck_assert_ptr_nonnull(strstr(err.text, "--cells"));
+	ck_assert_ptr_nonnull(strstr(err.text, "needs 3 "));
+	end();
+}
+END_TEST
+
+START_TEST(a_new_daemon_with_too_small_a_share_says_so_and_the_merge_stays)
+{
+	static const struct fake_series three[] = {
+		{.name = "A/1",
+			.schema = "pair",
+			.segment_cnt = 2,
+			.segments = {{0, 1, {10}}, {1, 1, {13}}}},
+		{.name = "A/2", .schema = "pair", .segment_cnt = 1, .segments = {{2, 2, {11, 12}}}},
+		{.name = "A/3", .schema = "pair", .segment_cnt = 1, .segments = {{3, 1, {12}}}},
+	};
+	struct stoup_cursor *cur = NULL;
+	struct stoup_error err;
+	struct stoup_span span;
+	int64_t keys[8];
+	int cnt = 0, rc, refused = 0;
+
+	six(3 * 4096, STOUP_CELL_CAP);
+	ck_assert_int_eq(stoup_merge(st, series, 3, NULL, &cur, &err), 0);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	keys[cnt++] = ((const struct pair *)span.base)->key;
+	fake_kill(&fake);
+	fake.control->daemon_start = 1;
+	fake_reset(&fake);
+	fake.control->lease_bytes_cap = 2 * 4096;
+	fake_volume(&fake, 1, 0, 4, three, 3);
+	fake_start(&fake, "p");
+	while ((rc = stoup_next(cur, &span)) != 0) {
+		if (rc < 0) {
+			ck_assert_int_eq(rc, -EDQUOT);
+			ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "12288"));
+			refused++;
+			fake.control->lease_bytes_cap = 3 * 4096;
+			/* It was read at attach. */
+			st->current->lease_bytes_cap = 3 * 4096;
+			continue;
+		}
+		for (uint64_t i = 0; i < span.record_cnt; i++)
+			keys[cnt++] = ((const struct pair *)span.base)[i].key;
+	}
+	ck_assert_int_eq(refused, 1);
+	ck_assert_int_eq(cnt, 5);
+	for (int i = 1; i < cnt; i++)
+		ck_assert_int_ge(keys[i], keys[i - 1]);
+	stoup_cursor_close(cur);
+	end();
+}
+END_TEST
+
+START_TEST(wrong_use_is_refused)
+{
+	struct stoup_range range = {.flags = 0x4000};
+	struct stoup_cursor *cur = NULL;
+	struct stoup_error err;
+
+	six(1 << 20, STOUP_CELL_CAP);
+	ck_assert_int_eq(stoup_merge(st, series, 0, NULL, &cur, &err), -EINVAL);
+	ck_assert_int_eq(stoup_merge(st, NULL, 2, NULL, &cur, &err), -EINVAL);
+	ck_assert_int_eq(stoup_merge(NULL, series, 2, NULL, &cur, &err), -EINVAL);
+	ck_assert_int_eq(stoup_merge(st, series, STOUP_MERGE_CAP + 1, NULL, &cur, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "65536"));
+	ck_assert_int_eq(stoup_merge(st, series, 2, &range, &cur, &err), -EINVAL);
+	range = (struct stoup_range){.flags = STOUP_LAST, .limit = 3};
+	ck_assert_int_eq(stoup_merge(st, series, 2, &range, &cur, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "STOUP_BACKWARD"));
+	range = (struct stoup_range){.flags = STOUP_FOLLOW};
+	ck_assert_int_eq(stoup_merge(st, series, 2, &range, &cur, &err), -EINVAL);
+	series[1].id = 99;
+	ck_assert_int_eq(stoup_merge(st, series, 2, NULL, &cur, &err), -ENOENT);
+	ck_assert_ptr_null(cur);
+	ck_assert_uint_eq(stoup_cursor_source(NULL), 0);
+	ck_assert_int_eq(stoup_use_cnt(st), 0);
+	end();
+}
+END_TEST
+
+START_TEST(read_ahead_follows_the_order_in_which_blocks_are_wanted)
+{
+	/* A/1 wants block 1 after 10, block 2 after 90; A/2 wants block 4 after 20, block 5 after 21. */
+	static const struct fake_series two[] = {
+		{.name = "A/1",
+			.schema = "pair",
+			.segment_cnt = 3,
+			.segments = {{0, 1, {10}}, {1, 2, {80, 90}}, {2, 1, {95}}}},
+		{.name = "A/2",
+			.schema = "pair",
+			.segment_cnt = 4,
+			.segments = {{3, 1, {20}}, {4, 1, {21}}, {5, 1, {22}}, {6, 1, {91}}}},
+	};
+	const uint32_t wanted[] = {0, 3, 1, 4, 5, 6, 2};
+	struct stoup_options opt = quick;
+	struct stoup_cursor *cur = NULL;
+	struct stoup_error err;
+	uint32_t got[16], cnt = 0;
+
+	fake_init(&fake);
+	fake_volume(&fake, 1, 0, 7, two, 2);
+	fake_start(&fake, "p");
+	opt.ahead_cnt = 2;
+	st = fake_attach("p", &opt);
+	for (uint32_t i = 0; i < 2; i++)
+		ck_assert_int_eq(stoup_series_find(st, two[i].name, &series[i], &err), 0);
+	atomic_store(&fake.load_ahead, 1);
+	ck_assert_int_eq(stoup_merge(st, series, 2, NULL, &cur, &err), 0);
+	ck_assert_uint_eq(count(cur), 8);
+	stoup_cursor_close(cur);
+	for (uint32_t i = 0; i < fake_log_cnt(&fake); i++) {
+		struct fake_request r = fake_log(&fake, i);
+
+		if (r.kind == STOUP_REQUEST_AHEAD) {
+			ck_assert_uint_eq(r.ahead_cnt, 1);
+			got[cnt++] = r.ahead_block_idx;
+		} else if (i == 0) {
+			got[cnt++] = r.block_idx;
+		}
+	}
+	ck_assert_uint_eq(cnt, 7);
+	for (uint32_t i = 0; i < cnt; i++)
+		ck_assert_uint_eq(got[i], wanted[i]);
+	end();
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("merge");
+	TCase *tcase = tcase_create("merge");
+
+	tcase_set_timeout(tcase, 100);
+	tcase_add_test(tcase, a_merge_is_a_stable_sort_of_all_forward_and_backward);
+	tcase_add_test(tcase, a_merge_goes_on_with_the_daemon_that_comes_after_one_that_died);
+	tcase_add_test(tcase, a_damaged_block_is_stepped_over_and_the_rest_comes_in_order);
+	tcase_add_test(tcase, what_cannot_be_held_at_once_is_refused_at_once_with_the_numbers);
+	tcase_add_test(tcase, what_can_just_be_held_is_merged_while_nothing_else_fits);
+	tcase_add_test(
+		tcase, a_run_that_is_held_stays_when_the_merge_is_closed_and_pays_for_itself);
+	tcase_add_test(tcase, a_block_that_several_series_lie_in_counts_once);
+	tcase_add_test(tcase, a_new_daemon_with_too_small_a_share_says_so_and_the_merge_stays);
+	tcase_add_test(tcase, wrong_use_is_refused);
+	tcase_add_test(tcase, read_ahead_follows_the_order_in_which_blocks_are_wanted);
+	suite_add_tcase(suite, tcase);
+	return fake_main(suite);
+}
