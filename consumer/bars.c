@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "consumer/bars.h"
+#include "consumer/merge.h"
 
 #define TIME(bars) ((bars)->wish.kind == STOUP_BARS_TIME)
 
@@ -367,6 +368,7 @@ static int at_end(struct stoup_bars *bars, struct stoup_bars_bar *ret)
 /* The next span: 1, 0, or a negative errno. */
 static int span_next(struct stoup_bars *bars)
 {
+	int64_t place;
 	int rc;
 
 	bars->span.record_cnt = bars->pos = 0;
@@ -385,9 +387,10 @@ static int span_next(struct stoup_bars *bars)
 		bars->failed = 1;
 		return rc;
 	}
-	/* Where records kept their order, the segment's first key is when it began. */
-	if (bars->span.first_key > bars->clock)
-		bars->clock = bars->span.first_key;
+	/* Where records kept their order, the range may have cut away those that had a later key than the first. */
+	place = stoup_span_place(bars->cur, &bars->span);
+	if (place > bars->clock)
+		bars->clock = place;
 	return 1;
 }
 
