@@ -162,13 +162,13 @@ static query_wide exact(const struct merge *m, uint64_t i)
 {
 	const struct entry *entry = &m->all[i];
 
-	return query_known_at(m->sources[entry->source], entry->ordinal,
-		(m->range.flags & STOUP_AT_OPEN) == 0);
+	return query_known_at(
+		m->sources[entry->source], entry->ordinal, (m->range.flags & STOUP_AT_OPEN) == 0);
 }
 
 /* The next record is the first that stands at or behind a time (backward: the last at or before it). */
-static void seek(struct query_run *run, const struct merge *m, struct stoup_cursor *cur, uint64_t *low,
-	uint64_t *high)
+static void seek(struct query_run *run, const struct merge *m, struct stoup_cursor *cur,
+	uint64_t *low, uint64_t *high)
 {
 	int64_t key = query_key_pick(run, m->sources[query_below(run, m->cnt)]);
 	struct query_found found = {0, m->all_cnt};
@@ -226,7 +226,8 @@ static void not_taken(struct query_run *run, const struct merge *m)
 	const struct stoup_range follow = {.flags = STOUP_FOLLOW};
 	struct stoup_cursor *cur = NULL;
 	struct stoup_error err = {0};
-	int rc = stoup_merge(run->st, m->given, m->cnt, query_one_in(run, 2) ? &last : &follow, &cur, &err);
+	int rc = stoup_merge(
+		run->st, m->given, m->cnt, query_one_in(run, 2) ? &last : &follow, &cur, &err);
 
 	if (rc != -EINVAL || cur || !err.text[0])
 		query_fail(run, "STOUP_LAST or STOUP_FOLLOW in a merge: %d '%s'", rc, err.text);

@@ -6,6 +6,7 @@
  *   --count N         queries of each form (default 1000)
  *   --form A,B,...    only these forms
  *   --only FORM:N     only this query, as a failed one says
+ *   --repeat N        that one so often: where it depends on when a daemon died
  *   --seconds S       go on with more queries until S seconds are over
  *   --direct          map what is not compressed
  *   --small           the pool holds little: leases may be refused by the share
@@ -45,7 +46,7 @@ static const struct form {
 
 struct options {
 	const char *forms, *only, *expect;
-	uint64_t count;
+	uint64_t count, repeat;
 	long seconds, ahead;
 	int verbose, merge_all;
 };
@@ -97,14 +98,15 @@ static void some(
 	fflush(stdout);
 }
 
-static int only(struct query_run *run, const char *text, int verbose)
+static int only(struct query_run *run, const char *text, uint64_t repeat, int verbose)
 {
 	const char *colon = strchr(text, ':');
 	uint64_t no = colon ? strtoull(colon + 1, NULL, 10) : 0;
 
 	for (size_t f = 0; colon && f < FORM_CNT; f++)
 		if (strncmp(forms[f].name, text, (size_t)(colon - text)) == 0) {
-			some(run, &forms[f], no, no + 1, verbose);
+			while (repeat-- > 0)
+				some(run, &forms[f], no, no + 1, verbose);
 			return 0;
 		}
 	fprintf(stderr, "--only %s: FORM:NUMBER, as scan:17\n", text);
@@ -133,10 +135,10 @@ static void all(struct query_run *run, const struct options *o)
 static int options_read(int argc, char **argv, struct options *o, struct query_run *run)
 {
 	static const struct option table[] = {{"seed", 1, NULL, 's'}, {"count", 1, NULL, 'c'},
-		{"form", 1, NULL, 'f'}, {"only", 1, NULL, 'o'}, {"seconds", 1, NULL, 't'},
-		{"direct", 0, NULL, 'd'}, {"small", 0, NULL, 'S'}, {"expect", 1, NULL, 'e'},
-		{"ahead", 1, NULL, 'a'}, {"verbose", 0, NULL, 'v'}, {"merge-all", 0, NULL, 'M'},
-		{"store", 1, NULL, 'R'}, {0}};
+		{"form", 1, NULL, 'f'}, {"only", 1, NULL, 'o'}, {"repeat", 1, NULL, 'r'},
+		{"seconds", 1, NULL, 't'}, {"direct", 0, NULL, 'd'}, {"small", 0, NULL, 'S'},
+		{"expect", 1, NULL, 'e'}, {"ahead", 1, NULL, 'a'}, {"verbose", 0, NULL, 'v'},
+		{"merge-all", 0, NULL, 'M'}, {"store", 1, NULL, 'R'}, {0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", table, NULL)) != -1) {
@@ -168,6 +170,9 @@ static int options_read(int argc, char **argv, struct options *o, struct query_r
 		case 'a':
 			o->ahead = strtol(optarg, NULL, 10);
 			break;
+		case 'r':
+			o->repeat = strtoull(optarg, NULL, 10);
+			break;
 		case 'v':
 			o->verbose = 1;
 			break;
@@ -187,7 +192,7 @@ static int options_read(int argc, char **argv, struct options *o, struct query_r
 int main(int argc, char **argv)
 {
 	static struct query_run run = {.seed = 1};
-	struct options o = {.count = 1000};
+	struct options o = {.count = 1000, .repeat = 1};
 	struct stoup_options opt;
 	struct stoup_error err = {0};
 	int rc = 0;
@@ -208,7 +213,7 @@ int main(int argc, char **argv)
 	if (o.merge_all)
 		rc = query_merge_all(&run);
 	else if (o.only)
-		rc = only(&run, o.only, o.verbose);
+		rc = only(&run, o.only, o.repeat, o.verbose);
 	else
 		all(&run, &o);
 	run.form = "end";

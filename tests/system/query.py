@@ -45,9 +45,10 @@ class Query:
     def at_work(self):
         return self.process.poll() is None
 
-    def finish(self, expect=0):
-        self.lines += self.process.communicate(timeout=SECONDS + 280)[0].splitlines(True)
-        if self.process.returncode != expect:
+    def finish(self, *expect):
+        self.lines += self.process.stdout.readlines()
+        self.process.wait()
+        if self.process.returncode not in (expect or (0,)):
             print("".join(self.lines), end="", flush=True)
             t.fail(f"{self.what}: exit status {self.process.returncode} (seed {SEED}, store {self.store.kept()})")
         print("   " + self.lines[-1], end="", flush=True)
@@ -83,8 +84,7 @@ def merge_needs(store):
     for _ in range(3):
         daemon = t.Daemon(store.path, size, options=share)
         query = Query(daemon, store, what, "--merge-all")
-        query.process.wait(280)
-        line = query.finish(expect=query.process.returncode if query.process.returncode in (0, 3) else 0)
+        line = query.finish(0, 3)
         daemon.stop()
         if line.startswith("merged: 64 "):
             break
@@ -97,8 +97,7 @@ def merge_needs(store):
     t.true(share, f"{what}: the small pool was not too small")
     less = t.Daemon(store.path, size, options=("--lease-bytes", str(int(share[1]) - 4096)))
     query = Query(less, store, f"{what}, less a page", "--merge-all")
-    query.process.wait(280)
-    query.finish(expect=3)
+    query.finish(3)
     less.stop()
 
 
