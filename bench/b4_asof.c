@@ -8,7 +8,8 @@
  * Records are 8-byte keys, 1 ms apart as in the published figures, and at uneven distances, where no guess is
  * right at once. Each lookup's record is read: the result is the sum of the keys.
  */
-#include <stdlib.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include "bench/harness.h"
 #include "bench/rig.h"
 
@@ -147,8 +148,10 @@ static void run_cases(struct lookups *look, const char *data, int even)
 }
 
 /* The records of a daemon, all of them in its pool. */
-static void run_records(const struct bench_records *records, const char *data, int even)
+static void run_records(const struct bench_records *records, int even)
 {
+	char data[96];
+
 	struct lookups look = {
 		.keys = (const int64_t *)(const void *)records->bytes, .key_cnt = records->cnt};
 	struct bench_daemon daemon = {0};
@@ -158,6 +161,8 @@ static void run_records(const struct bench_records *records, const char *data, i
 	struct stoup *st;
 	int rc;
 
+	snprintf(data, sizeof(data), "%" PRIu64 " resident keys of 8 bytes %s", records->cnt,
+		even ? "1 ms apart" : "at uneven distances");
 	bench_store_make(bench_path("asof.store"), SERIES, "none", 0, records);
 	bench_daemon_start(&daemon, bench_path("asof.store"), POOL_LEN, NULL);
 	st = bench_attach(daemon.pool, NULL, SERIES, &series);
@@ -180,13 +185,13 @@ void bench_b4_asof(void)
 		bench_records_make(BENCH_KEYS, bench_scale(10000000, 200000));
 	int64_t *keys = (int64_t *)(void *)records.bytes;
 
-	run_records(&records, "10 M keys of 8 bytes, 1 ms apart", 1);
+	run_records(&records, 1);
 	for (uint64_t i = 1; i < records.cnt; i++) {
 		uint64_t gap = rnd() % GAP_CAP;
 
 		/* Most are short, some long. */
 		keys[i] = keys[i - 1] + (int64_t)(rnd() % 8 ? gap / 16 : gap * 4);
 	}
-	run_records(&records, "10 M keys of 8 bytes at uneven distances", 0);
+	run_records(&records, 0);
 	bench_free(records.bytes, records.len);
 }

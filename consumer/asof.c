@@ -150,9 +150,6 @@ static int prepare(struct stoup_cursor *cur, int64_t time_ns)
 {
 	int rc = 0;
 
-	if (!cur->snap)
-		return stoup_error_set(&cur->error, -EINVAL,
-			"a cursor over many series has no as-of: stoup_asof_all, with a cursor of each");
 	if (cur->range.limit != UINT64_MAX)
 		return stoup_error_set(&cur->error, -EINVAL,
 			"a range with a limit has no as-of: a limit counts what a scan yields");
@@ -180,6 +177,14 @@ static struct stoup_lookup *lookup_make(struct stoup_cursor *cur)
 	return look;
 }
 
+/* One try in the snapshot that the cursor has by now. */
+static int attempt(struct stoup_cursor *cur, int64_t time_ns, struct stoup_span *ret)
+{
+	int rc = prepare(cur, time_ns);
+
+	return rc < 0 ? rc : find(cur, time_ns, ret);
+}
+
 /* What is not answered out of what the cursor has. */
 static __attribute__((noinline)) int look_up(
 	struct stoup_cursor *cur, int64_t time_ns, struct stoup_span *ret)
@@ -197,14 +202,16 @@ static __attribute__((noinline)) int look_up(
 		return cur->error.code;
 	cur->error.code = 0;
 	cur->error.text[0] = 0;
+	if (cur->merge)
+		return stoup_error_set(&cur->error, -EINVAL,
+			"a merge has no records as of a time: stoup_asof_all takes a cursor of each series");
 	cur->lookup_failed = 1;
+	if (!cur->snap)
+		return stoup_error_set(&cur->error, -EINVAL,
+			"a cursor over many series has no as-of: stoup_asof_all, with a cursor of each");
 	if (!cur->lookup && !lookup_make(cur))
 		return -ENOMEM;
-	rc = prepare(cur, time_ns);
-	if (rc < 0)
-		return rc;
-	cur->lookup_failed = 1;
-	while ((rc = find(cur, time_ns, ret)) == -EPIPE) {
+	while ((rc = attempt(cur, time_ns, ret)) == -EPIPE) {
 		stoup_lookup_drop(cur);
 		rc = scan_rest(cur);
 		if (rc < 0)
@@ -217,9 +224,9 @@ static __attribute__((noinline)) int look_up(
 	}
 	if (rc == -EDQUOT)
 		stoup_hand_fini(cur->ses, &cur->lookup->hand);
+	cur->lookup_failed = rc < 0;
 	if (rc >= 0) {
 		cur->error.code = 0;
-		cur->lookup_failed = 0;
 		found_count(cur, (uint64_t)rc);
 	}
 	return rc;
@@ -336,7 +343,7 @@ int64_t stoup_asof_all(
 		return found;
 	found = 0;
 	for (size_t i = 0; i < cnt && left > 1; i++)
-		if (rets[i].record_cnt == 0 && curs[i])
+		if (rets[i].record_cnt == 0 && curs[i] && !curs[i]->merge)
 			stoup_border_ask(curs[i], key_ns);
 	for (size_t i = 0; i < cnt; i++) {
 		if (rets[i].record_cnt == 0) {

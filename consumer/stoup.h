@@ -380,7 +380,7 @@ STOUP_API int stoup_wait_news(struct stoup *st, uint64_t timeout_ns, struct stou
  * nobody knew it before. Of several records with one key the last. Of a series that kept its order
  * (STOUP_SERIES_KEEP_ORDER), where a key is the greatest so far, the last record in the order of the file that stands
  * before each one that exceeds the time. The range bounds what is found: a time behind its end is answered by its last
- * record, and a time before its first record by none. STOUP_BACKWARD and stoup_seek do not matter; with
+ * record, and a time before its first record by none. STOUP_BACKWARD, stoup_seek and the filter of stoup_scan_where do not matter; with
  * STOUP_FOLLOW a time at or behind the last record is answered by the newest snapshot that there is. A range with a limit
  * has no as-of (-EINVAL), nor has a cursor over several series: stoup_asof_all looks up in each.
  *

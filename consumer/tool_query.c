@@ -228,7 +228,9 @@ static int scan_source(struct stoup_sink *sink, size_t source, struct stoup_erro
 
 /* ---- as of a time --------------------------------------------------------------------------------- */
 
-/* The last record of a source that was known at `asof_ns`. */
+/* The last record of a source that was known at `asof_ns`. Scanned backward, not looked up by stoup_asof, whose cursors
+ * keep a block each from time to time: series of a pattern may be more than this process may lease. And a filter asks
+ * on. */
 static int asof_source(
 	struct stoup_sink *sink, size_t source, int64_t asof_ns, struct stoup_error *err)
 {

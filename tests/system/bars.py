@@ -86,9 +86,9 @@ def same(found, expected, what):
 
 
 # ---- generated mbo: three volumes, small blocks ---------------------------------------------------------
-def mbo(key, price, size, action, side):
-    return struct.pack("<BBHIQQqIBBccQiI", 14, 0xA0, 1, 11, key, 1, price, size, 0, 0, action.encode(), side.encode(),
-                       key, 0, 0)
+def mbo(key, price, size, action, side, ident=11):
+    return struct.pack("<BBHIQQqIBBccQiI", 14, 0xA0, 1, ident, key, 1, price, size, 0, 0, action.encode(),
+                       side.encode(), key, 0, 0)
 
 
 rng = random.Random(7)
@@ -181,6 +181,33 @@ for volume, (end, known_to) in enumerate(ends):
 for process in followers.values():
     process.communicate(timeout=60)
     t.equal(process.returncode, 0, "a helper that follows")
+daemon.stop()
+
+# ---- bars of a merge: both series in one order, ties by the order of the names -------------------------------
+rows, ordinals, records = [], {11: 0, 12: 0}, []
+key = t.T0
+for _ in range(6000):
+    key += rng.choice((0, 0, 0, 1, SECOND))
+    ident, action = rng.choice((11, 12)), rng.choice("TTA")
+    price, size = rng.randrange(-50, 51) * 250_000_000, rng.randrange(0, 40)
+    records.append(mbo(key, price, size, action, "B", ident))
+    if action == "T":
+        rows.append((key, ident, ordinals[ident], price, size))
+    ordinals[ident] += 1
+path = os.path.join(WORK, "two.dbn")
+t.dbn_file(path, {"AAA": 11, "BBB": 12}, records)
+where = os.path.join(WORK, "two.store")
+t.run([t.STOUP, "ingest", "--store", where, "--block", "64K", "--quiet", path])
+daemon = t.Daemon(where)
+for names, order in ((("AAA", "BBB"), (11, 12)), (("BBB", "AAA"), (12, 11))):
+    merged = [(row[0], row[3], row[4], 1, row[2])
+              for row in sorted(rows, key=lambda row: (row[0], order.index(row[1]), row[2]))]
+    both = ",".join(map(t.name_of, names))
+    same(bars(daemon.pool, both, "1m"), by_time(merged, 60 * SECOND, key), f"{names}, 1m")
+    same(bars(daemon.pool, both, "7t"), by_sum(merged, 7, lambda row: 1)[0], f"{names}, 7t")
+    same(bars(daemon.pool, both, "100v"), by_sum(merged, 100, lambda row: row[2])[0], f"{names}, 100v")
+done = t.run([HELPER, daemon.pool, both, "1m", "backward"], expect=1)
+t.true("STOUP_BACKWARD" in done.stderr, done.stderr)
 daemon.stop()
 
 # ---- the presets' schemas ------------------------------------------------------------------------------------

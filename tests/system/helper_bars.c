@@ -2,7 +2,7 @@
 /* helper_bars.c - bars of a series, a line each: all members of struct stoup_bar_record in their order, or the names
  * and values of the double form.
  *
- * usage: helper_bars POOL SERIES SPEC [fill] [last] [f64] [backward] [offset NS] [end NS] [pause N] [follow N]
+ * usage: helper_bars POOL SERIES[,SERIES] SPEC [fill] [last] [f64] [backward] [offset NS] [end NS] [pause N] [follow N]
  *
  * `pause` waits for a line on stdin behind N bars, which the caller uses to end the daemon. `follow` goes on N times
  * behind the end: it says so, waits for a line, which the caller writes when the store has more, and for the news.
@@ -82,12 +82,13 @@ int main(int argc, char **argv)
 {
 	struct stoup_bars_spec spec = {.struct_len = sizeof(spec)};
 	struct stoup_range range = {0};
-	struct stoup_series series;
+	struct stoup_series series[2];
 	struct stoup_cursor *cur;
 	struct stoup_bars *bars;
 	struct stoup_error err;
 	struct stoup *st;
 	int in_double = 0;
+	char *second;
 	long pause_at = -1, follow = 0;
 
 	if (argc < 4 || stoup_bars_spec_parse(argv[3], &spec, &err) < 0)
@@ -113,9 +114,14 @@ int main(int argc, char **argv)
 		} else
 			die("unknown", argv[i]);
 	}
+	second = strchr(argv[2], ',');
+	if (second)
+		*second++ = 0;
 	if (stoup_attach(argv[1], NULL, &st, &err) < 0 ||
-		stoup_series_find(st, argv[2], &series, &err) < 0 ||
-		stoup_scan(st, &series, &range, &cur, &err) < 0)
+		stoup_series_find(st, argv[2], &series[0], &err) < 0 ||
+		(second && stoup_series_find(st, second, &series[1], &err) < 0) ||
+		(second ? stoup_merge(st, series, 2, &range, &cur, &err)
+			: stoup_scan(st, &series[0], &range, &cur, &err)) < 0)
 		die(argv[2], err.text);
 	if (stoup_bars_open(cur, &spec, &bars, &err) < 0)
 		die("open", err.text);

@@ -677,6 +677,37 @@ START_TEST(a_scan_that_goes_over_takes_the_lookups_with_it_and_the_reverse)
 }
 END_TEST
 
+START_TEST(ordinals_of_a_range_move_with_the_records_that_were_read)
+{
+	static const struct fake_series before[] = {
+		{.name = "A/x", .schema = "pair", .segment_cnt = 1, .segments = {{0, 2, {1, 2}}}},
+	};
+	const struct stoup_range range = {.from_ns = 2, .to_ns = 7, .flags = STOUP_ORDINALS};
+	struct stoup_span span;
+
+	begin_three();
+	stoup_cursor_close(cur);
+	scan_range(&range);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	ck_assert_uint_eq(span.ordinal, 2);
+	ck_assert_int_eq(stoup_asof(cur, 29, &span), 0);
+	ck_assert_uint_eq(value_at(30), 2);
+	ck_assert_uint_eq(value_at(99), 6);
+	die();
+	fake_volume(&fake, 1, 0, 3, three, 1);
+	fake_volume(&fake, 2, 0, 1, before, 1);
+	fake_start(&fake, "p");
+	/* Two records more in front: the same ones are meant. */
+	ck_assert_uint_eq(value_at(99), 6);
+	ck_assert_int_eq(stoup_asof(cur, 29, &span), 0);
+	ck_assert_int_eq(stoup_asof(cur, 30, &span), 1);
+	ck_assert_uint_eq(span.ordinal, 4);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	ck_assert_uint_eq(span.ordinal, 6);
+	end();
+}
+END_TEST
+
 START_TEST(without_another_daemon_the_end_is_told_and_later_ones_are_found)
 {
 	struct stoup_options opt;
@@ -720,6 +751,7 @@ int main(void)
 	tcase_add_test(life, lookups_go_on_with_the_daemon_that_comes_after);
 	tcase_add_test(life, every_place_of_a_random_series_outlives_its_daemon);
 	tcase_add_test(life, a_scan_that_goes_over_takes_the_lookups_with_it_and_the_reverse);
+	tcase_add_test(life, ordinals_of_a_range_move_with_the_records_that_were_read);
 	tcase_add_test(life, without_another_daemon_the_end_is_told_and_later_ones_are_found);
 	tcase_set_timeout(same, 120);
 	suite_add_tcase(suite, same);

@@ -106,6 +106,27 @@ START_TEST(one_of_many_that_fails_is_told_and_the_others_answer)
 }
 END_TEST
 
+START_TEST(a_merge_has_no_as_of_and_its_series_have)
+{
+	static struct stoup_cursor *curs[MANY];
+	struct stoup_cursor *merged = NULL;
+	struct stoup_series series[2];
+	struct stoup_span span;
+	struct stoup_error err;
+
+	begin_many(curs);
+	ck_assert_int_eq(stoup_series_find(st, "S/00", &series[0], &err), 0);
+	ck_assert_int_eq(stoup_series_find(st, "S/01", &series[1], &err), 0);
+	fake_check(stoup_merge(st, series, 2, NULL, &merged, &err), &err);
+	ck_assert_int_eq(stoup_asof(merged, 50, &span), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(merged)->text, "stoup_asof_all"));
+	ck_assert_int_eq(stoup_next(merged, &span), 1);
+	stoup_cursor_close(merged);
+	ck_assert_int_eq(stoup_asof_all(curs, 2, 50, &(struct stoup_span[2]){{0}}[0]), 2);
+	end(curs);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("consumer_asofall");
@@ -113,6 +134,7 @@ int main(void)
 
 	tcase_add_test(many, as_of_of_many_series_answers_for_each);
 	tcase_add_test(many, one_of_many_that_fails_is_told_and_the_others_answer);
+	tcase_add_test(many, a_merge_has_no_as_of_and_its_series_have);
 	suite_add_tcase(suite, many);
 	return fake_main(suite);
 }
