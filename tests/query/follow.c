@@ -141,28 +141,6 @@ static struct query_found wanted(struct query_run *run, struct growing *g, const
 	return all;
 }
 
-static void follower_open(struct query_run *run, struct growing *g)
-{
-	struct follower *f = &g->followers[g->follower_cnt++];
-	struct stoup_error err = {0};
-
-	query_say(run, " | ");
-	query_range_pick(run, &g->s, &f->range);
-	f->range.flags &= ~(STOUP_BACKWARD | STOUP_DIRECT | STOUP_DIRECT_OR_POOL);
-	f->range.flags |= STOUP_FOLLOW | (g->direct && query_one_in(run, 2) ? STOUP_DIRECT : 0);
-	if (query_one_in(run, 2))
-		f->range.to_ns = 0;
-	if (query_one_in(run, 4)) /* what is only to come */
-		f->range.from_ns = f->range.flags & STOUP_ORDINALS ? (int64_t)g->s.cnt : g->key + 1;
-	if (f->range.to_ns != 0 && f->range.to_ns < f->range.from_ns)
-		f->range.to_ns = 0;
-	f->begun_cnt = g->s.cnt;
-	query_say(run, " (follows from %" PRId64 " to %" PRId64 ")", f->range.from_ns,
-		f->range.to_ns);
-	if (stoup_scan(run->st, &g->s.series, &f->range, &f->cur, &err) < 0)
-		query_fail(run, "stoup_scan: %s", err.text);
-}
-
 /* One step of a follower: 1, 0 at an end. */
 static int step(struct query_run *run, struct growing *g, struct follower *f)
 {
@@ -189,6 +167,31 @@ static int step(struct query_run *run, struct growing *g, struct follower *f)
 	query_span_check(run, &g->s, &span);
 	f->next += span.record_cnt;
 	return 1;
+}
+
+static void follower_open(struct query_run *run, struct growing *g)
+{
+	struct follower *f = &g->followers[g->follower_cnt++];
+	struct stoup_error err = {0};
+
+	query_say(run, " | ");
+	query_range_pick(run, &g->s, &f->range);
+	f->range.flags &= ~(STOUP_BACKWARD | STOUP_DIRECT | STOUP_DIRECT_OR_POOL);
+	f->range.flags |= STOUP_FOLLOW | (g->direct && query_one_in(run, 2) ? STOUP_DIRECT : 0);
+	if (query_one_in(run, 2))
+		f->range.to_ns = 0;
+	if (query_one_in(run, 4)) /* what is only to come */
+		f->range.from_ns = f->range.flags & STOUP_ORDINALS ? (int64_t)g->s.cnt : g->key + 1;
+	if (f->range.to_ns != 0 && f->range.to_ns < f->range.from_ns)
+		f->range.to_ns = 0;
+	f->begun_cnt = g->s.cnt;
+	query_say(run, " (follows from %" PRId64 " to %" PRId64 ")", f->range.from_ns,
+		f->range.to_ns);
+	if (stoup_scan(run->st, &g->s.series, &f->range, &f->cur, &err) < 0)
+		query_fail(run, "stoup_scan: %s", err.text);
+	/* Which are the last ones is settled when the first is asked for: now. */
+	if (f->range.flags & STOUP_LAST)
+		step(run, g, f);
 }
 
 static int ended(struct query_run *run, struct growing *g, struct follower *f)
