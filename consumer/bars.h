@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bars.h - the inside of stoup_bars.h: what the fields of a schema mean (bars_source.c), the trades of a span a batch
- * at a time (bars_batch.c), and the bars that become of them (bars.c).
+ * at a time (bars_batch.c), the bars that become of them (bars.c), and their forms (bars_out.c).
  *
  *      span ---512 records---> batch: key, price, size, side of the trades, column by column
  *                                 |
@@ -150,6 +150,16 @@ int stoup_bars_source_find(const struct stoup_schema *schema, const struct stoup
 
 /* Fill bars->schema and the step by the first source: 0, or -EINVAL with text. */
 int stoup_bars_scale(struct stoup_bars *bars, struct stoup_error *err);
+
+/* ---- bars.c ----------------------------------------------------------------------------------- */
+
+#define TIME(bars) ((bars)->wish.kind == STOUP_BARS_TIME)
+
+/* The cursor's next span into bars->span, and what its schema means: 1, 0, or a negative errno with text. */
+int stoup_bars_span(struct stoup_bars *bars);
+
+/* The next bar: as stoup_bars_next. */
+int stoup_bars_step(struct stoup_bars *bars, struct stoup_bars_bar *ret);
 
 /* ---- bars_batch.c ----------------------------------------------------------------------------- */
 

@@ -110,3 +110,50 @@ for options in ((), ("--backward",)):
     found = merge(daemon.pool, names, *options)
     t.equal(found["records"], 29_000, "records and messages")
 daemon.stop()
+
+# ---- blocks of all lengths, in a pool that scans have cut up before --------------------------------------
+store = os.path.join(directory, "uneven")
+symbols = {f"V{i:02d}": 1 + i for i in range(30)}
+for part in range(3):
+    rows = []
+    for i in range(40_000):
+        r = next(draw)
+        # Some series are fifty times as long as others, and every part ends in short blocks.
+        ident = 1 + min(r % 30, r // 30 % 30, r // 900 % 30)
+        rows.append(t.mbo(ident, t.T0 + part * 10**9 + i // 2, 1_000_000_000, 1 + r % 9, sequence=i))
+    t.dbn_file(dbn, symbols, rows)
+    t.run([t.STOUP, "ingest", "--store", store, "--block", "64K", "--quiet", dbn])
+names = [t.name_of(symbol) for symbol in symbols]
+daemon = t.Daemon(store, size="1M", options=["--lease-bytes", "1M"])
+need = re.search(r"holds (\d+) bytes at once", merge(daemon.pool, names, expect=REFUSED))[1]
+daemon.stop()
+daemon = t.Daemon(store, size="1536K", options=["--lease-bytes", need])
+size = re.search(r"--size (\d+)", merge(daemon.pool, names, expect=REFUSED))[1]
+daemon.stop()
+daemon = t.Daemon(store, size=size, options=["--lease-bytes", need])
+for i in range(6):
+    t.run([t.STOUP, "cat", "--no-header", "--last", "3000", daemon.pool, names[i * 5 % 30], names[i * 7 % 30]])
+    t.equal(merge(daemon.pool, names[i:] + names[:i], *["--backward"][:i % 2])["records"], 120_000, "records, uneven blocks")
+t.equal(daemon.counter("starved_failed"), 0, "requests that starved")
+t.true(daemon.counter("evictions") > 100, "the pool holds less than the store")
+daemon.stop()
+
+# ---- real files --------------------------------------------------------------------------------------------
+if t.DATA:
+    store = os.path.join(directory, "real")
+    files = [os.path.join(t.DATA, "dbn", name) for name in os.listdir(os.path.join(t.DATA, "dbn"))]
+    for path in sorted(files):
+        if re.search(r"esh4|futures|ohlcv|definition|status|bbo", path):
+            # Some of the small ones overlap: what can be stored is.
+            t.run([t.STOUP, "ingest", "--store", store, "--block", "64K", "--quiet", path], expect=None)
+    t.run([t.STOUP, "ingest", "--store", store, "--block", "64K", "--quiet", "--series", "BINANCE/BTCUSDT/json",
+           os.path.join(t.DATA, "json", "binance-usdm-btcusdt-20240808.jsonl.gz")])
+    listed = json.loads(t.run([t.STOUP, "ls", "--json", store]).stdout)["series"]
+    names = [series["name"] for series in listed]
+    schemas = {series["schema"] for series in listed}
+    t.true(len(names) > 10 and {"mbo", "mbp-1", "trades", "ohlcv-1m"} <= schemas, f"series: {names}")
+    daemon = t.Daemon(store)
+    for options in ((), ("--backward",)):
+        found = merge(daemon.pool, names, *options)
+        t.equal(found["records"], sum(series["records"] for series in listed), "records of real files")
+    daemon.stop()
