@@ -249,6 +249,30 @@ START_TEST(files_of_later_volumes_are_mapped_and_a_compressed_one_is_told_of)
 }
 END_TEST
 
+/* Nothing was handed out: nothing has to be found again in the pool. */
+START_TEST(lookups_go_over_to_the_pool_where_a_later_file_cannot_be_mapped)
+{
+	struct stoup_catalog_block *blocks;
+
+	begin((struct stoup_range){0});
+	stoup_cursor_close(cur);
+	fake_file(&fake, 0, 0);
+	cur = scan("A/x", (struct stoup_range){.flags = STOUP_FOLLOW | STOUP_DIRECT_OR_POOL});
+	ck_assert_int_eq(stoup_asof(cur, 100, &span), 1);
+	ck_assert_uint_eq(value_at(&span, 0), 2);
+	day(1);
+	blocks = (void *)((char *)fake.volumes[1].catalog + fake.volumes[1].catalog->block_off);
+	blocks[0].codec = 1;
+	fake_rescan(&fake);
+	ck_assert_int_eq(stoup_asof(cur, 100, &span), 1);
+	ck_assert_uint_eq(value_at(&span, 0), 1000001);
+	ck_assert_int_eq(stoup_seek(cur, 20), 0);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	ck_assert_uint_eq(value_at(&span, 0), 1);
+	end();
+}
+END_TEST
+
 /* ---- waiting for news ------------------------------------------------------------------------ */
 
 static void *rescan_later(void *unused)
@@ -537,6 +561,7 @@ int main(void)
 	tcase_add_test(follow, a_store_that_lost_the_record_is_told_of);
 	tcase_add_test(follow, without_going_on_after_daemons_a_cursor_follows_all_the_same);
 	tcase_add_test(follow, files_of_later_volumes_are_mapped_and_a_compressed_one_is_told_of);
+	tcase_add_test(follow, lookups_go_over_to_the_pool_where_a_later_file_cannot_be_mapped);
 	tcase_add_test(wait, a_wait_ends_with_news_or_in_time);
 	tcase_add_test(wait, the_next_daemon_is_news);
 	tcase_add_test(wait, a_daemon_that_ended_or_is_silent_is_told_of);
