@@ -100,7 +100,7 @@ struct stoup_cursor {
 	int no_ahead;     /* whoever has it reads ahead (merge_ahead.c) */
 	struct stoup_merge
 		*merge; /* it is many cursors: of all else here only st, owed and error count */
-	int owed; /* stoup_next returned owed_span, which could not be held: it comes again */
+	int owed;       /* stoup_next returned owed_span, which could not be held: it comes again */
 	/* the span that is out: its last record (backward: its first) becomes the anchor */
 	const uint8_t *span_base;
 	uint64_t span_cnt, span_ordinal; /* 0 records: none is out */
@@ -199,6 +199,9 @@ int stoup_cursor_files(struct stoup_cursor *cur, struct stoup_error *err);
 /* A cursor with STOUP_FOLLOW stands at its end, at rest: 1, it went over to a newer snapshot; 0, there is none; a
  * negative errno with text. */
 int stoup_follow(struct stoup_cursor *cur);
+
+/* Would it go over to a newer snapshot? 1 or 0; -EPIPE without text: in direct mode, no daemon serves any more. */
+int stoup_follow_due(struct stoup_cursor *cur);
 
 /* ---- cursor.c -------------------------------------------------------------------------------- */
 
