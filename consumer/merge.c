@@ -342,6 +342,29 @@ static int same_snapshot(const struct stoup_merge *m)
 	return 1;
 }
 
+/* The next daemon may serve more, of which lanes that are over or far on would take no part, or take it too late: let
+ * none go beyond the times that its series has now. */
+static void lane_clip(struct stoup_cursor *cur)
+{
+	int64_t first = INT64_MAX, last = 0;
+
+	for (uint32_t p = 0; p < cur->part_cnt; p++) {
+		const struct stoup_catalog_series *part = cur->parts[p].series;
+
+		if (part->record_cnt == 0)
+			continue;
+		first = part->first_key < first ? part->first_key : first;
+		last = part->last_key > last ? part->last_key : last;
+	}
+	if (stoup_cursor_total(cur) == 0)
+		cur->range.end = cur->high = cur->end_ordinal = 0;
+	else if (cur->range.from_ns < first)
+		cur->range.from_ns = cur->from_ns = first;
+	if (last < INT64_MAX && (cur->range.to_ns == 0 || cur->range.to_ns > last + 1))
+		cur->range.to_ns = cur->to_ns = last + 1;
+	stoup_cursor_edge(cur);
+}
+
 static int lanes_open(struct stoup_merge *m, const struct stoup_series *series,
 	const struct stoup_range *range, struct stoup_error *err)
 {
@@ -387,6 +410,8 @@ int stoup_merge(struct stoup *st, const struct stoup_series *series, size_t cnt,
 	         : stoup_error_set(err, -ENOMEM, "no memory for a cursor");
 	if (rc == 0)
 		rc = lanes_open(m, series, range, err);
+	for (uint32_t i = 0; i < m->cnt && rc == 0; i++)
+		lane_clip(m->lanes[i].cur);
 	if (rc == 0)
 		rc = stoup_merge_reserve(m, err);
 	if (rc < 0) {
