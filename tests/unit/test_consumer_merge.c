@@ -488,6 +488,45 @@ START_TEST(a_merge_stays_with_the_times_of_its_snapshot_whatever_the_next_daemon
 }
 END_TEST
 
+START_TEST(merges_of_the_same_blocks_each_have_what_was_promised_to_them)
+{
+	static const struct stoup_range range;
+	struct stoup_cursor *curs[3];
+	struct stoup_series both[2];
+	struct stoup_span span;
+	struct stoup_error err;
+	uint32_t cnts[3] = {0};
+	int rc;
+
+	fake_init_cells(&fake, 3 * 2 * 4096, 3 * 2);
+	grown_make(7);
+	fake_start(&fake, "p");
+	st = fake_attach("p", &quick);
+	fake_check(stoup_series_find(st, "A/x", &both[0], &err), &err);
+	fake_check(stoup_series_find(st, "B/x", &both[1], &err), &err);
+	for (uint32_t i = 0; i < 3; i++)
+		fake_check(stoup_merge(st, both, 2, &range, &curs[i], &err), &err);
+	state = 3;
+	while (cnts[0] + cnts[1] + cnts[2] < 3 * 12) {
+		uint32_t i = below(3);
+
+		rc = stoup_next(curs[i], &span);
+		ck_assert_msg(rc >= 0, "%s", stoup_cursor_error(curs[i])->text);
+		ck_assert_int_eq(rc, cnts[i] < 12);
+		cnts[i] += (uint32_t)rc;
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		stoup_cursor_close(curs[i]);
+	ck_assert_uint_eq(fake_leased(&fake), 0);
+	/* All of it can be had again. */
+	for (uint32_t i = 0; i < 3; i++)
+		fake_check(stoup_merge(st, both, 2, &range, &curs[i], &err), &err);
+	for (uint32_t i = 0; i < 3; i++)
+		stoup_cursor_close(curs[i]);
+	end();
+}
+END_TEST
+
 START_TEST(a_damaged_block_is_stepped_over_and_the_rest_comes_in_order)
 {
 	const struct stoup_range range = {0};
@@ -543,6 +582,7 @@ int main(void)
 	tcase_add_test(tcase, a_merge_goes_on_with_the_daemon_that_comes_after_one_that_died);
 	tcase_add_test(
 		tcase, a_merge_stays_with_the_times_of_its_snapshot_whatever_the_next_daemon_has);
+	tcase_add_test(tcase, merges_of_the_same_blocks_each_have_what_was_promised_to_them);
 	tcase_add_test(tcase, a_damaged_block_is_stepped_over_and_the_rest_comes_in_order);
 	suite_add_tcase(suite, tcase);
 	return fake_main(suite);
