@@ -125,7 +125,7 @@ struct stoup_cursor {
 	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
 	uint64_t next_off; /* resuming: records between the anchor and the border */
 	struct stoup_span owed_span;
-	int lookup_failed;           /* the error is a lookup's, not the scan's */
+	int lookup_failed;           /* the error is a lookup's, or its user's, not the scan's */
 	struct stoup_lookup *lookup; /* of stoup_asof; NULL: never called */
 };
 
