@@ -183,8 +183,10 @@ static void op_trouble(void)
 {
 	uint32_t v = op_below(VOLUMES), b = op_below(FAKE_BLOCK_CAP);
 
+	pthread_mutex_lock(&fake.mutex);
 	if (fake.buffer_next < FAKE_BUFFER_CAP - 64)
 		fake_evict(&fake, v, b);
+	pthread_mutex_unlock(&fake.mutex);
 	if (op_below(3) == 0) {
 		atomic_store(&fake.volumes[v].blocks[b].error, -EBADMSG);
 		atomic_store(&fake.volumes[v].blocks[b].act, FAKE_FAIL);
