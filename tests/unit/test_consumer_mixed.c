@@ -5,6 +5,7 @@
  *
  * The daemon that comes after one has the same volumes, so that nothing may be stale. All follows from the seed.
  */
+#include "consumer/cursor.h"
 #include "tests/unit/test_consumer_random.h"
 
 #define VOLUMES  4
@@ -128,12 +129,39 @@ static void hold(const struct stoup_span *it)
 	held_value[held_cnt++] = value_at(it, 0);
 }
 
+/* Step over the segment that failed: what it has of the range does not come any more. */
+static void skip(void)
+{
+	int pending = cur->pending != 0;
+	int64_t cnt = stoup_cursor_skip(cur);
+	uint32_t left = 0, segment;
+
+	if (pending) {
+		ck_assert_int_eq(cnt, -EINVAL);
+		return;
+	}
+	ck_assert_int_ge(cnt, 0);
+	ck_assert_int_eq(stoup_cursor_skip(cur), -EINVAL);
+	if (at == there())
+		return;
+	segment = n->records[expected[at]].segment;
+	while (at + left < there() && n->records[expected[at + left]].segment == segment)
+		left++;
+	ck_assert_int_ge(cnt, left);
+	expected_cnt -= left;
+	memmove(expected + at, expected + at + left, (expected_cnt - at) * sizeof(*expected));
+}
+
 static void op_next(void)
 {
 	int rc = stoup_next(cur, &span);
 
-	if (failed(rc))
+	/* Before the first record the next daemon's scan would meet it again; limits count what comes. */
+	if (failed(rc)) {
+		if (rc == -EBADMSG && at > 0 && range.limit == 0 && op_below(2))
+			skip();
 		return;
+	}
 	took(rc);
 	if (rc == 0)
 		return;
