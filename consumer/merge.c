@@ -376,8 +376,13 @@ static int lanes_open(struct stoup_merge *m, const struct stoup_series *series,
 			m->lanes[i].cur = NULL;
 			rc = lane_open(m, i, &series[i], range, err);
 		}
-		if (rc < 0 || same_snapshot(m))
+		if (rc < 0)
 			return rc;
+		if (!same_snapshot(m))
+			continue;
+		for (uint32_t i = 0; i < m->cnt; i++)
+			lane_clip(m->lanes[i].cur);
+		return 0;
 	}
 	return stoup_error_set(err, -EBUSY,
 		"the snapshot changed %d times while %u series were opened: another thread calls "
@@ -410,8 +415,6 @@ int stoup_merge(struct stoup *st, const struct stoup_series *series, size_t cnt,
 	         : stoup_error_set(err, -ENOMEM, "no memory for a cursor");
 	if (rc == 0)
 		rc = lanes_open(m, series, range, err);
-	for (uint32_t i = 0; i < m->cnt && rc == 0; i++)
-		lane_clip(m->lanes[i].cur);
 	if (rc == 0)
 		rc = stoup_merge_reserve(m, err);
 	if (rc < 0) {
