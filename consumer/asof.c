@@ -134,10 +134,11 @@ static int follow(struct stoup_cursor *cur, int64_t time_ns)
 	int rc;
 
 	if (!(cur->range.flags & STOUP_FOLLOW) || cur->owed ||
-		atomic_load_explicit(&cur->ses->control->snapshot_seq, memory_order_acquire) <=
-			cur->snap->seq ||
 		(cur->part_cnt > 0 && time_ns < last[-1].series->last_key))
 		return 0;
+	rc = stoup_follow_due(cur);
+	if (rc <= 0)
+		return rc;
 	stoup_lookup_drop(cur);
 	rc = scan_rest(cur);
 	if (rc == 0)

@@ -19,7 +19,8 @@
  * A merge leases one block per series at once, and must not be refused in the middle: all of it is promised before
  * it begins, cells and bytes. Its cursors use shared cells, since series that are small lie in one block; such a
  * cell draws its bytes from the promise and gives them back with its last reference. Whoever else joins a cell of
- * that kind pays for it from the share, so that the promise stays whole.
+ * that kind pays for it from the share, so that the promise stays whole; another merge does not join it, but has a
+ * cell of its own promise for the same block.
  *
  *      reserved_bytes  [ hands | promised, not drawn ]     shared_bytes  [ drawn | others ]
  *                                   `--draw-->-----------------------------^
@@ -87,13 +88,24 @@ static uint32_t *bucket_of(struct stoup_session *ses, uint64_t word)
 	return &ses->buckets[(word ^ word >> STOUP_WORD_IDX_BITS) % STOUP_BUCKET_CNT];
 }
 
-static uint32_t shared_find(struct stoup_session *ses, uint64_t word)
+/* A cell that leases `word`: one of `own` or of the share. Of another merge only where `own` is NULL; who has a promise
+ * takes a cell of it instead, since the share may be too small to join. */
+static uint32_t shared_find(
+	struct stoup_session *ses, uint64_t word, const struct stoup_promise *own)
 {
-	uint32_t idx = *bucket_of(ses, word);
+	uint32_t idx = *bucket_of(ses, word), other = STOUP_CELL_NONE;
 
-	while (idx != STOUP_CELL_NONE && ses->cells[idx].word != word)
-		idx = ses->cells[idx].next;
-	return idx;
+	for (; idx != STOUP_CELL_NONE; idx = ses->cells[idx].next) {
+		const struct stoup_cell *cell = &ses->cells[idx];
+
+		if (cell->word != word)
+			continue;
+		if (!cell->promise || cell->promise == own)
+			return idx;
+		if (!own)
+			other = idx;
+	}
+	return other;
 }
 
 static void shared_insert(struct stoup_session *ses, uint32_t idx, uint32_t refs)
@@ -344,7 +356,7 @@ static int shared_take(struct stoup_session *ses, struct stoup_promise *promise,
 static uint32_t shared_settle(
 	struct stoup_session *ses, const struct stoup_promise *own, uint32_t idx, uint64_t word)
 {
-	uint32_t other = shared_find(ses, word);
+	uint32_t other = shared_find(ses, word, own);
 
 	if (other == STOUP_CELL_NONE) {
 		ses->cells[idx].word = word;
@@ -537,7 +549,7 @@ static int shared_hit(struct stoup_session *ses, struct stoup_promise *promise,
 
 	if (word == 0)
 		return 0;
-	idx = shared_find(ses, word);
+	idx = shared_find(ses, word, promise);
 	if (idx != STOUP_CELL_NONE) {
 		rc = promise_join(ses, &ses->cells[idx], promise, err);
 		if (rc < 0)
@@ -667,7 +679,7 @@ int stoup_cell_share(struct stoup_session *ses, uint32_t idx, uint32_t *ret)
 	int rc;
 
 	if (!cell->shared) {
-		other = shared_find(ses, cell->word);
+		other = shared_find(ses, cell->word, NULL);
 		if (other == STOUP_CELL_NONE) {
 			rc = over_quota(ses, cell->bytes, NULL);
 			if (rc < 0)

@@ -113,6 +113,9 @@ static void count(const struct stoup_cursor *cur, const struct stoup_range *rang
 	edges_of(cur, exact, &begin, &end);
 	ret->record_min = lesser(end.min > begin.max ? end.min - begin.max : 0, limit);
 	ret->record_max = lesser(end.max > begin.min ? end.max - begin.min : 0, limit);
+	/* From a key to itself: of the two edges, which are one, the index knows no more than of each. */
+	if (cur->range.to_ns != 0 && cur->range.from_ns >= cur->range.to_ns)
+		ret->record_max = 0;
 	if (ret->record_min == ret->record_max)
 		ret->exact = 1;
 	if (limit != UINT64_MAX)

@@ -505,11 +505,11 @@ static int find(struct stoup_cursor *cur, struct stoup_span *ret)
 	const struct stoup_catalog_segment *seg;
 	int rc = stoup_cursor_pulse(cur);
 
-	if (rc == 0 && cur->pending) {
+	if (rc == 0 && cur->pending)
 		rc = stoup_cursor_settle(cur);
-		if (!ret)
-			return rc;
-	}
+	/* Also where nothing is pending any more: files that could not be had, and nothing to find again. */
+	if (!ret)
+		return rc;
 	while (rc == 0 && (seg = stoup_place_segment(cur, &cur->at)) != NULL) {
 		rc = stoup_segment_lease(cur, seg);
 		if (rc < 0)

@@ -126,7 +126,7 @@ struct stoup_cursor {
 	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
 	uint64_t next_off; /* resuming: records between the anchor and the border */
 	struct stoup_span owed_span;
-	int lookup_failed;           /* the error is a lookup's, not the scan's */
+	int lookup_failed;           /* the error is a lookup's, or its user's, not the scan's */
 	struct stoup_lookup *lookup; /* of stoup_asof; NULL: never called */
 };
 
@@ -200,6 +200,9 @@ int stoup_cursor_files(struct stoup_cursor *cur, struct stoup_error *err);
 /* A cursor with STOUP_FOLLOW stands at its end, at rest: 1, it went over to a newer snapshot; 0, there is none; a
  * negative errno with text. */
 int stoup_follow(struct stoup_cursor *cur);
+
+/* Would it go over to a newer snapshot? 1 or 0; -EPIPE without text: in direct mode, no daemon serves any more. */
+int stoup_follow_due(struct stoup_cursor *cur);
 
 /* ---- cursor.c -------------------------------------------------------------------------------- */
 

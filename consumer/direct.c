@@ -358,8 +358,7 @@ static void run_anchor(
 	cur->at.part = part;
 }
 
-/* Does a daemon serve the handle? Looked for as in a scan of the pool, at most a hundred times a second. */
-static int served(struct stoup *st)
+int stoup_direct_served(struct stoup *st)
 {
 	struct stoup_session *ses = stoup_session_current(st);
 	struct timespec ts;
@@ -384,7 +383,7 @@ void stoup_direct_count(struct stoup *st, uint64_t span_cnt, uint64_t record_cnt
 {
 	atomic_fetch_add_explicit(&st->direct_cnt, span_cnt, memory_order_relaxed);
 	atomic_fetch_add_explicit(&st->direct_record_cnt, record_cnt, memory_order_relaxed);
-	if (!served(st))
+	if (!stoup_direct_served(st))
 		atomic_fetch_add_explicit(&st->direct_alone_cnt, span_cnt, memory_order_relaxed);
 }
 

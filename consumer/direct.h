@@ -46,6 +46,10 @@ int stoup_direct_next(struct stoup_cursor *cur, struct stoup_span *ret);
 /* The records of one segment, checked: 0, or -EBADMSG with text. */
 int stoup_direct_look(struct stoup_cursor *cur, const struct stoup_part *part,
 	const struct stoup_catalog_segment *seg, const uint8_t **ret);
+
+/* Does a daemon serve the handle? Looked for as in a scan of the pool, at most a hundred times a second. */
+int stoup_direct_served(struct stoup *st);
+
 /* Count spans and records that were handed out. */
 void stoup_direct_count(struct stoup *st, uint64_t span_cnt, uint64_t record_cnt);
 

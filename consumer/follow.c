@@ -18,6 +18,7 @@
  */
 #include <errno.h>
 #include "consumer/cursor.h"
+#include "consumer/direct.h"
 #include "shm/futex.h"
 
 /* One snapshot of one session of a handle. */
@@ -44,6 +45,16 @@ static struct mark newest(struct stoup *st, uint64_t *ret_daemon_seq)
 	return ret;
 }
 
+int stoup_follow_due(struct stoup_cursor *cur)
+{
+	uint64_t daemon_seq;
+	struct mark now = newest(cur->st, &daemon_seq);
+
+	if (now.session_no != cur->ses->no || now.seq != cur->snap->seq || now.seq < daemon_seq)
+		return 1;
+	return cur->direct && !stoup_direct_served(cur->st) ? -EPIPE : 0;
+}
+
 int stoup_follow(struct stoup_cursor *cur)
 {
 	struct stoup *st = cur->st;
@@ -56,7 +67,8 @@ int stoup_follow(struct stoup_cursor *cur)
 	/* The limit was reached; or a batch ends here, and the next call looks. */
 	if ((cur->limited && cur->until <= (int64_t)stoup_cursor_total(cur)) || cur->hasty)
 		return 0;
-	if (newest(st, &daemon_seq).seq < daemon_seq) {
+	/* A scan of the pool has found the daemon's end by itself; one of files needs no daemon up to here. */
+	if (newest(st, &daemon_seq).seq < daemon_seq || (cur->direct && !stoup_direct_served(st))) {
 		rc = stoup_refresh(st, &cur->error);
 		if (rc < 0)
 			return rc;

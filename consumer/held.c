@@ -57,10 +57,14 @@ int64_t stoup_next_held(
 
 	if (!cur)
 		return -EINVAL;
-	if (cnt == 0)
-		return stoup_error_set(&cur->error, -EINVAL, "no room for a span");
 	if (!stoup_client_own(cur->st))
 		return stoup_client_refused(cur->st, &cur->error);
+	if (cnt == 0 || !ret) {
+		/* No segment failed: there is nothing to step over. */
+		cur->lookup_failed = 1;
+		return cur->failed ? cur->error.code
+		                   : stoup_error_set(&cur->error, -EINVAL, "no room for a span");
+	}
 	if (bytes == 0)
 		bytes = (cur->merge ? stoup_merge_session(cur) : cur->ses)->lease_bytes_cap / 8;
 	for (; i < cnt && (i == 0 || held < bytes) && rc > 0; i += rc > 0) {

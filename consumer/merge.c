@@ -342,6 +342,29 @@ static int same_snapshot(const struct stoup_merge *m)
 	return 1;
 }
 
+/* The next daemon may serve more, of which lanes that are over or far on would take no part, or take it too late: let
+ * none go beyond the times that its series has now. */
+static void lane_clip(struct stoup_cursor *cur)
+{
+	int64_t first = INT64_MAX, last = 0;
+
+	for (uint32_t p = 0; p < cur->part_cnt; p++) {
+		const struct stoup_catalog_series *part = cur->parts[p].series;
+
+		if (part->record_cnt == 0)
+			continue;
+		first = part->first_key < first ? part->first_key : first;
+		last = part->last_key > last ? part->last_key : last;
+	}
+	if (stoup_cursor_total(cur) == 0)
+		cur->range.end = cur->high = cur->end_ordinal = 0;
+	else if (cur->range.from_ns < first)
+		cur->range.from_ns = cur->from_ns = first;
+	if (last < INT64_MAX && (cur->range.to_ns == 0 || cur->range.to_ns > last + 1))
+		cur->range.to_ns = cur->to_ns = last + 1;
+	stoup_cursor_edge(cur);
+}
+
 static int lanes_open(struct stoup_merge *m, const struct stoup_series *series,
 	const struct stoup_range *range, struct stoup_error *err)
 {
@@ -353,8 +376,13 @@ static int lanes_open(struct stoup_merge *m, const struct stoup_series *series,
 			m->lanes[i].cur = NULL;
 			rc = lane_open(m, i, &series[i], range, err);
 		}
-		if (rc < 0 || same_snapshot(m))
+		if (rc < 0)
 			return rc;
+		if (!same_snapshot(m))
+			continue;
+		for (uint32_t i = 0; i < m->cnt; i++)
+			lane_clip(m->lanes[i].cur);
+		return 0;
 	}
 	return stoup_error_set(err, -EBUSY,
 		"the snapshot changed %d times while %u series were opened: another thread calls "

@@ -267,7 +267,8 @@ extern inline __attribute__((gnu_inline)) struct stoup_message stoup_message_at(
  * STOUP_DIRECT, for series that are not compressed (ingest --codec none): the cursor reads the volumes' own
  * files, mapped read-only into this process once per volume, through the page cache of the machine. A span is
  * as long as the records lie one behind the other in the file. It takes no lease, no buffer and no room of the
- * pool, stays valid until stoup_detach, and needs the daemon only until stoup_scan has returned. Messages are
+ * pool, stays valid until stoup_detach, and needs the daemon only until stoup_scan has returned, with
+ * STOUP_FOLLOW at its end as well: what is later is asked of a daemon. Messages are
  * checked when their segment is handed out, so that a span is as safe as one of the pool. Checksums
  * are not looked at (stoup verify does that), and a file that somebody truncates takes its bytes away with
  * SIGBUS: volumes are immutable, replace them by renaming. -ENOTSUP where some of the range is compressed, -EIO

@@ -40,7 +40,8 @@ extern "C" {
  * key + interval_ns, when it was known, and `range` is compared with that as well; with STOUP_AT_OPEN at its key. A
  * record of a series that kept its order (STOUP_SERIES_KEEP_ORDER) stands at the greatest key so far. The order
  * depends on the store alone, so that each run of a program sees the same one, cut alike or not. Backward it is
- * exactly the reverse.
+ * exactly the reverse. No series goes beyond the times that it has when the merge is made, whatever a daemon that comes
+ * later serves.
  *
  * `range` (NULL: everything, forward) is that of each series; range.limit counts records of all of them together;
  * STOUP_LAST and STOUP_FOLLOW are not taken. One series may be given several times.

@@ -249,6 +249,66 @@ START_TEST(files_of_later_volumes_are_mapped_and_a_compressed_one_is_told_of)
 }
 END_TEST
 
+/* Nothing was handed out: nothing has to be found again in the pool. */
+START_TEST(lookups_go_over_to_the_pool_where_a_later_file_cannot_be_mapped)
+{
+	struct stoup_catalog_block *blocks;
+
+	begin((struct stoup_range){0});
+	stoup_cursor_close(cur);
+	fake_file(&fake, 0, 0);
+	cur = scan("A/x", (struct stoup_range){.flags = STOUP_FOLLOW | STOUP_DIRECT_OR_POOL});
+	ck_assert_int_eq(stoup_asof(cur, 100, &span), 1);
+	ck_assert_uint_eq(value_at(&span, 0), 2);
+	day(1);
+	blocks = (void *)((char *)fake.volumes[1].catalog + fake.volumes[1].catalog->block_off);
+	blocks[0].codec = 1;
+	fake_rescan(&fake);
+	ck_assert_int_eq(stoup_asof(cur, 100, &span), 1);
+	ck_assert_uint_eq(value_at(&span, 0), 1000001);
+	ck_assert_int_eq(stoup_seek(cur, 20), 0);
+	ck_assert_int_eq(stoup_next(cur, &span), 1);
+	ck_assert_uint_eq(value_at(&span, 0), 1);
+	end();
+}
+END_TEST
+
+/* It reads files without a daemon; what is later, only a daemon tells. */
+START_TEST(one_that_follows_in_files_notices_the_end_of_its_daemon)
+{
+	for (uint32_t looks_up = 0; looks_up < 2; looks_up++) {
+		begin((struct stoup_range){0});
+		stoup_cursor_close(cur);
+		fake_file(&fake, 0, 0);
+		cur = scan("A/x", (struct stoup_range){.flags = STOUP_FOLLOW | STOUP_DIRECT});
+		expect(3, day0);
+		ck_assert_int_eq(stoup_asof(cur, 100, &span), 1);
+		atomic_store(&fake.control->state, STOUP_STATE_STOPPED);
+		fake_kill(&fake);
+		fake.control->daemon_start = 1; /* no process began then */
+		st->opt.flags |= STOUP_NO_RECONNECT;
+		ck_assert_int_eq(stoup_asof(cur, 19, &span), 1);
+		ck_assert_int_eq(stoup_asof(cur, 100, &span), -EPIPE);
+		ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "stopped"));
+		ck_assert_int_eq(stoup_next(cur, &span), -EPIPE);
+		ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "stopped"));
+		st->opt.flags &= ~STOUP_NO_RECONNECT;
+		fake_reset(&fake);
+		day(0);
+		day(1);
+		fake_file(&fake, 0, 0);
+		fake_file(&fake, 1, 0);
+		fake_start(&fake, "p");
+		if (looks_up) {
+			ck_assert_int_eq(stoup_asof(cur, 100, &span), 1);
+			ck_assert_uint_eq(value_at(&span, 0), 1000001);
+		}
+		expect(2, day1);
+		end();
+	}
+}
+END_TEST
+
 /* ---- waiting for news ------------------------------------------------------------------------ */
 
 static void *rescan_later(void *unused)
@@ -537,6 +597,8 @@ int main(void)
 	tcase_add_test(follow, a_store_that_lost_the_record_is_told_of);
 	tcase_add_test(follow, without_going_on_after_daemons_a_cursor_follows_all_the_same);
 	tcase_add_test(follow, files_of_later_volumes_are_mapped_and_a_compressed_one_is_told_of);
+	tcase_add_test(follow, lookups_go_over_to_the_pool_where_a_later_file_cannot_be_mapped);
+	tcase_add_test(follow, one_that_follows_in_files_notices_the_end_of_its_daemon);
 	tcase_add_test(wait, a_wait_ends_with_news_or_in_time);
 	tcase_add_test(wait, the_next_daemon_is_news);
 	tcase_add_test(wait, a_daemon_that_ended_or_is_silent_is_told_of);

@@ -253,6 +253,9 @@ START_TEST(no_room_is_an_error)
 	begin(1 << 20, STOUP_CELL_CAP);
 	cur = fake_scan(st, "A/x", 0, 0);
 	ck_assert_int_eq(stoup_next_held(cur, places, 0, 0), -EINVAL);
+	ck_assert_int_eq(stoup_cursor_skip(cur), -EINVAL);
+	ck_assert_int_eq(stoup_next_held(cur, NULL, 1, 0), -EINVAL);
+	ck_assert_int_eq(stoup_cursor_skip(cur), -EINVAL);
 	stoup_cursor_close(cur);
 	end();
 }

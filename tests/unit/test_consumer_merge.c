@@ -415,6 +415,118 @@ START_TEST(a_merge_goes_on_with_the_daemon_that_comes_after_one_that_died)
 }
 END_TEST
 
+/* Series A: 10 and 30, B: 20. The other volumes lie in front of these and behind. */
+static void grown_make(uint32_t volumes)
+{
+	static const int64_t keys[][2][2] = {
+		{{10, 30}, {20, 20}}, {{40, 42}, {41, 43}}, {{4, 6}, {5, 7}}};
+	static const char *const pair[] = {"A/x", "B/x"};
+
+	for (uint32_t v = 0; v < 3; v++) {
+		struct fake_series grown[2] = {{0}};
+
+		for (uint32_t s = 0; s < 2; s++) {
+			grown[s].name = pair[s];
+			grown[s].schema = "pair";
+			grown[s].segment_cnt = 2;
+			for (uint32_t g = 0; g < 2; g++) {
+				grown[s].segments[g].block = 2 * s + g;
+				grown[s].segments[g].cnt = 1;
+				grown[s].segments[g].keys[0] = keys[v][s][g];
+			}
+		}
+		if (volumes >> v & 1)
+			fake_volume(&fake, v + 1, 0, 4, grown, 2);
+	}
+}
+
+START_TEST(a_merge_stays_with_the_times_of_its_snapshot_whatever_the_next_daemon_has)
+{
+	static const int64_t keys[] = {10, 20, 20, 30};
+
+	for (uint32_t turn = 0; turn < 20; turn++) {
+		uint32_t back = turn % 2, limit = turn % 4 / 2, at = 0;
+		struct stoup_range range = {.flags = back ? STOUP_BACKWARD : 0};
+		struct stoup_cursor *cur = NULL;
+		struct stoup_series both[2];
+		struct stoup_error err;
+		struct stoup_span span;
+		int rc;
+
+		if (limit)
+			range.flags |= STOUP_ORDINALS;
+		fake_init(&fake);
+		grown_make(1);
+		fake_start(&fake, "p");
+		st = fake_attach("p", &quick);
+		fake_check(stoup_series_find(st, "A/x", &both[0], &err), &err);
+		fake_check(stoup_series_find(st, "B/x", &both[1], &err), &err);
+		fake_check(stoup_merge(st, both, 2, &range, &cur, &err), &err);
+		for (;; at++) {
+			if (at == turn / 4) {
+				atomic_store(&fake.control->state, STOUP_STATE_STOPPED);
+				fake_kill(&fake);
+				fake.control->daemon_start = 1; /* no process began then */
+				fake_reset(&fake);
+				grown_make(
+					limit ? 3
+					      : 7); /* ordinals count from the first record there is */
+				fake_start(&fake, "p");
+			}
+			rc = stoup_next(cur, &span);
+			if (rc <= 0)
+				break;
+			ck_assert_uint_eq(span.record_cnt, 1);
+			ck_assert_uint_lt(at, 4);
+			ck_assert_int_eq(*(const int64_t *)span.base, keys[back ? 3 - at : at]);
+		}
+		ck_assert_msg(rc == 0, "%d: %s", rc, stoup_cursor_error(cur)->text);
+		ck_assert_uint_eq(at, 4);
+		stoup_cursor_close(cur);
+		end();
+	}
+}
+END_TEST
+
+START_TEST(merges_of_the_same_blocks_each_have_what_was_promised_to_them)
+{
+	static const struct stoup_range range;
+	struct stoup_cursor *curs[3];
+	struct stoup_series both[2];
+	struct stoup_span span;
+	struct stoup_error err;
+	uint32_t cnts[3] = {0};
+	int rc;
+
+	fake_init_cells(&fake, 3 * 2 * 4096, 3 * 2);
+	grown_make(7);
+	fake_start(&fake, "p");
+	st = fake_attach("p", &quick);
+	fake_check(stoup_series_find(st, "A/x", &both[0], &err), &err);
+	fake_check(stoup_series_find(st, "B/x", &both[1], &err), &err);
+	for (uint32_t i = 0; i < 3; i++)
+		fake_check(stoup_merge(st, both, 2, &range, &curs[i], &err), &err);
+	state = 3;
+	while (cnts[0] + cnts[1] + cnts[2] < 3 * 12) {
+		uint32_t i = below(3);
+
+		rc = stoup_next(curs[i], &span);
+		ck_assert_msg(rc >= 0, "%s", stoup_cursor_error(curs[i])->text);
+		ck_assert_int_eq(rc, cnts[i] < 12);
+		cnts[i] += (uint32_t)rc;
+	}
+	for (uint32_t i = 0; i < 3; i++)
+		stoup_cursor_close(curs[i]);
+	ck_assert_uint_eq(fake_leased(&fake), 0);
+	/* All of it can be had again. */
+	for (uint32_t i = 0; i < 3; i++)
+		fake_check(stoup_merge(st, both, 2, &range, &curs[i], &err), &err);
+	for (uint32_t i = 0; i < 3; i++)
+		stoup_cursor_close(curs[i]);
+	end();
+}
+END_TEST
+
 START_TEST(a_damaged_block_is_stepped_over_and_the_rest_comes_in_order)
 {
 	const struct stoup_range range = {0};
@@ -468,6 +580,9 @@ int main(void)
 	tcase_set_timeout(tcase, 100);
 	tcase_add_test(tcase, a_merge_is_a_stable_sort_of_all_forward_and_backward);
 	tcase_add_test(tcase, a_merge_goes_on_with_the_daemon_that_comes_after_one_that_died);
+	tcase_add_test(
+		tcase, a_merge_stays_with_the_times_of_its_snapshot_whatever_the_next_daemon_has);
+	tcase_add_test(tcase, merges_of_the_same_blocks_each_have_what_was_promised_to_them);
 	tcase_add_test(tcase, a_damaged_block_is_stepped_over_and_the_rest_comes_in_order);
 	suite_add_tcase(suite, tcase);
 	return fake_main(suite);
