@@ -22,17 +22,18 @@
 #include "consumer/stoup.h"
 #include "consumer/tool_args.h"
 #include "consumer/tool_query.h"
+#include "consumer/tool_series.h"
 #include "consumer/tool_table.h"
 #include "consumer/tools.h"
 
 #define OUT_LEN (1u << 18) /* bytes that stdout collects before a write */
 
 static const char usage[] =
-	"usage: stoup replay [options] POOL SERIES...\n"
+	"usage: stoup replay [options] POOL SERIES|PATTERN...\n"
 	"Print the records of series as they fall due: each as long after the first one as its time is, divided by\n"
 	"the speed. Several series come in one order of time, those of one time in the order of the series, and each\n"
 	"line begins with the name of its series; bars come at their close. POOL is the name of a pool, or the path of\n"
-	"a store with a slash.\n"
+	"a store with a slash. A PATTERN (* ? []) stands for all series whose names it matches; * goes over slashes.\n"
 	"\n"
 	"  --speed X          seconds of the data to one of the clock, 0.001 to 1e9 (default 1), or max: as\n"
 	"                     fast as can be\n"
@@ -167,7 +168,6 @@ static int parse(int argc, char **argv, struct replay *replay)
 	replay->pool = argv[optind];
 	replay->names = argv + optind + 1;
 	replay->cnt = (size_t)(argc - optind - 1);
-	replay->table.names_series = replay->cnt > 1;
 	return stoup_tool_range_valid("stoup replay", &replay->range);
 }
 
@@ -286,23 +286,9 @@ static void report(struct stoup_replay *replay)
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-static int sources_find(const struct replay *replay, struct stoup *st, struct stoup_source *sources,
-	struct stoup_series *series, struct stoup_error *err)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < replay->cnt && rc == 0; i++) {
-		rc = stoup_series_find(st, replay->names[i], &series[i], err);
-		if (rc == 0)
-			sources[i] = (struct stoup_source){
-				.series = series[i], .schema = series[i].schema};
-	}
-	return rc;
-}
-
 /* Replay the cursor. 0 or a negative errno with text. */
 static int run(const struct replay *how, struct stoup_cursor *cur,
-	const struct stoup_source *sources, struct stoup_error *err)
+	const struct stoup_source *sources, size_t cnt, struct stoup_error *err)
 {
 	struct stoup_table *table = NULL;
 	struct stoup_replay *replay = NULL;
@@ -311,10 +297,10 @@ static int run(const struct replay *how, struct stoup_cursor *cur,
 
 	if (rc < 0)
 		return rc;
-	rc = stoup_table_begin(&how->table, sources, how->cnt, &table, err);
+	rc = stoup_table_begin(&how->table, sources, cnt, &table, err);
 	if (rc == 0)
 		rc = print_all(replay, cur, table, err);
-	broken_cnt = stoup_table_end(table);
+	broken_cnt = stoup_table_end(table, rc < 0);
 	if (fflush(stdout) != 0 || ferror(stdout)) {
 		if (rc == 0 || rc == -ECANCELED)
 			rc = stopped ? 0
@@ -330,23 +316,28 @@ static int run(const struct replay *how, struct stoup_cursor *cur,
 	return rc;
 }
 
-static int replay_all(const struct replay *replay, struct stoup *st, struct stoup_error *err)
+static int replay_all(struct replay *replay, struct stoup *st, struct stoup_error *err)
 {
-	struct stoup_series *series = calloc(replay->cnt, sizeof(*series));
-	struct stoup_source *sources = calloc(replay->cnt, sizeof(*sources));
+	struct stoup_series *series = NULL;
+	struct stoup_source *sources = NULL;
 	struct stoup_cursor *cur = NULL;
-	int rc;
+	size_t cnt = 0;
+	int rc = stoup_tool_series(
+		st, replay->names, replay->cnt, &series, &cnt, &replay->table.names_series, err);
 
-	if (series && sources)
-		rc = sources_find(replay, st, sources, series, err);
-	else
-		rc = stoup_error_set(err, -ENOMEM, "no memory for %zu series", replay->cnt);
+	if (rc == 0) {
+		sources = calloc(cnt, sizeof(*sources));
+		if (!sources)
+			rc = stoup_error_set(err, -ENOMEM, "no memory for %zu series", cnt);
+	}
+	for (size_t i = 0; i < cnt && rc == 0; i++)
+		sources[i] = (struct stoup_source){.series = series[i], .schema = series[i].schema};
 	if (rc == 0)
 		rc = signals_begin(err);
 	if (rc == 0)
-		rc = stoup_merge(st, series, replay->cnt, &replay->range, &cur, err);
+		rc = stoup_merge(st, series, cnt, &replay->range, &cur, err);
 	if (rc == 0) {
-		rc = run(replay, cur, sources, err);
+		rc = run(replay, cur, sources, cnt, err);
 		stoup_cursor_close(cur);
 	}
 	free(sources);

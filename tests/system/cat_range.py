@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stoup cat and its range: ends that cross are a usage error; a damaged block is counted."""
 import glob
+import json
 import os
 
 import lib_stoup as t
@@ -67,4 +68,11 @@ for options in (["--first", "1"], ["--asof", str(rows[3][1])], ["--where", "size
                 ["--count", "--to", str(rows[3][1])]):
     failed = t.run([t.STOUP, "cat", *options, daemon.pool, name], expect=1)
     t.true("is damaged" in failed.stderr or "checksum" in failed.stderr, f"{options}: {failed.stderr}")
+# What was printed before it is no whole array of JSON: backward the damaged block is the last one.
+cut = t.run([t.STOUP, "cat", "--reverse", "--format", "json", daemon.pool, name], expect=1).stdout
+t.equal(len(cut.splitlines()), 1 + len(rest), "lines that were printed before the damage")
+t.equal(len(json.loads(cut + "]")), len(rest), "records of an array that was left open")
+t.true(cut[-1] != "]" and not cut.endswith("]\n"), "an array that failed in the middle has no end")
+t.equal(t.run([t.STOUP, "cat", "--skip-damaged", "--format", "json", daemon.pool, name], expect=1).stdout[-3:], "\n]\n",
+        "what --skip-damaged leaves out is told, and the array has an end")
 daemon.stop()
