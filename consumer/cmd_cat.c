@@ -202,12 +202,8 @@ static int answer(
 		rc = print_array(ask, query, &is_usage, err);
 	else if (rc == 0)
 		rc = print_table(&options, query, &is_usage, err);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		/* A reader that went away, such as `head`, is not a failure to talk about. */
-		if (errno != EPIPE)
-			fprintf(stderr, "stoup cat: standard output: %s\n", strerror(errno));
+	if (stoup_tool_stdout("stoup cat") < 0)
 		return 1;
-	}
 	if (rc < 0)
 		fprintf(stderr, "stoup cat: %s\n", err->text);
 	if (query->broken_cnt > 0)

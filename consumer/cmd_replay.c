@@ -286,7 +286,7 @@ static void report(struct stoup_replay *replay)
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-/* Replay the cursor. 0 or a negative errno with text. */
+/* Replay the cursor. 0 or a negative errno with text; -ECANCELED: told already. */
 static int run(const struct replay *how, struct stoup_cursor *cur,
 	const struct stoup_source *sources, size_t cnt, struct stoup_error *err)
 {
@@ -301,12 +301,8 @@ static int run(const struct replay *how, struct stoup_cursor *cur,
 	if (rc == 0)
 		rc = print_all(replay, cur, table, err);
 	broken_cnt = stoup_table_end(table, rc < 0);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		if (rc == 0 || rc == -ECANCELED)
-			rc = stopped ? 0
-			             : stoup_error_set(
-					       err, -errno, "standard output: %s", strerror(errno));
-	}
+	if (stoup_tool_stdout("stoup replay") < 0)
+		rc = -ECANCELED;
 	if (table)
 		report(replay);
 	if (rc == 0 && broken_cnt > 0)
@@ -363,7 +359,9 @@ int stoup_cmd_replay(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOFBF, OUT_LEN);
 	rc = replay_all(&replay, st, &err);
-	if (rc < 0)
+	if (stopped && rc == -ECANCELED)
+		rc = 0;
+	if (rc < 0 && rc != -ECANCELED)
 		fprintf(stderr, "stoup replay: %s\n", err.text);
 	stoup_detach(st);
 	if (stopped)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -56,4 +57,17 @@ int stoup_tool_attach(const char *pool, uint32_t flags, struct stoup **ret, stru
 		return rc;
 	snprintf(path, sizeof(path), "./%s/", pool);
 	return stoup_attach(path, &opt, ret, err);
+}
+
+int stoup_tool_stdout(const char *tool)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (errno != EPIPE && errno != EINTR)
+		fprintf(stderr, "%s: standard output: %s\n", tool,
+			errno ? strerror(errno) : "writing failed");
+	__fpurge(stdout);
+	clearerr(stdout);
+	return -EIO;
 }
