@@ -129,7 +129,9 @@ static int prepare(const struct stoup_ask *ask, struct stoup_query *query, struc
 		if (rc == 0 && ask->where_cnt > 0)
 			rc = stoup_pick_create(
 				&source->series, ask->wheres, ask->where_cnt, &source->pick, err);
-		if (rc == -EINVAL)
+		if (rc == -EINVAL && query->source_cnt > 1)
+			stoup_error_prefix(err, "--where: %.60s", source->series.name);
+		else if (rc == -EINVAL)
 			stoup_error_prefix(err, "--where");
 		if (rc == 0 && query->bars && stoup_source_bars(query, source, err) < 0)
 			rc = -ENOTSUP;

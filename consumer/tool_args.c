@@ -22,8 +22,9 @@ int stoup_tool_time(const char *tool, const char *text, int64_t *ret)
 		return 0;
 	if (rc == 0)
 		why = "is too early: keys are later than 1970-01-01T00:00:00Z";
-	fprintf(stderr, "%s: '%s' %s; examples: 2024-06-03T14:30:00Z, 1717425000000000000\n", tool,
-		text, why);
+	/* What stands behind a semicolon is for who ingests. */
+	fprintf(stderr, "%s: '%s' %.*s; examples: 2024-06-03T14:30:00Z, 1717425000000000000\n",
+		tool, text, (int)strcspn(why, ";"), why);
 	return -EINVAL;
 }
 

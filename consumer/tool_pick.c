@@ -63,8 +63,11 @@ static int filters_make(struct stoup_pick *pick, const struct stoup_schema *sche
 	char *joined;
 	int rc = 0;
 
-	for (size_t i = 0; i < cnt && rc == 0; i++)
+	for (size_t i = 0; i < cnt && rc == 0; i++) {
 		rc = filter_make(pick, schema, texts[i], err);
+		if (rc == -EINVAL && cnt > 1)
+			stoup_error_prefix(err, "'%.40s'", texts[i]);
+	}
 	if (rc < 0 || cnt == 1)
 		return rc;
 	joined = join(texts, cnt);
