@@ -206,7 +206,7 @@ static int answer(
 		rc = print_table(&options, query, &is_usage, err);
 	if (stoup_tool_stdout("stoup cat") < 0)
 		return 1;
-	if (rc < 0)
+	if (rc < 0 && rc != -ECANCELED)
 		fprintf(stderr, "stoup cat: %s\n", err->text);
 	if (query->broken_cnt > 0)
 		fprintf(stderr,

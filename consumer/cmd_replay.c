@@ -222,15 +222,15 @@ static int print_span(struct stoup_table *table, const struct stoup_span *span, 
 	return 0;
 }
 
-/* Until records are due, or a signal comes. */
+/* Until records are due, a signal comes, or the reader goes. */
 static void wait_due(const struct stoup_replay *replay)
 {
-	struct pollfd p[2] = {{.fd = stoup_replay_fd(replay), .events = POLLIN},
-		{.fd = stop_fd, .events = POLLIN}};
+	struct pollfd p[3] = {{.fd = stoup_replay_fd(replay), .events = POLLIN},
+		{.fd = stop_fd, .events = POLLIN}, {.fd = STDOUT_FILENO}};
 
 	fflush(stdout);
 	if (!ferror(stdout))
-		poll(p, 2, -1);
+		poll(p, 3, -1);
 }
 
 /* 0 at the end, or a negative errno with text; -ECANCELED where the stream has failed. */
@@ -245,6 +245,8 @@ static int print_all(struct stoup_replay *replay, struct stoup_cursor *cur,
 			return stoup_error_set(err, rc, "%s", stoup_cursor_error(cur)->text);
 		if (rc == STOUP_REPLAY_LATER) {
 			wait_due(replay);
+			if (ferror(stdout) || stoup_tool_reader_gone())
+				return -ECANCELED;
 			continue;
 		}
 		rc = print_span(table, &span, stoup_cursor_source(cur), err);

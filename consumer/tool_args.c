@@ -3,11 +3,14 @@
 #include "consumer/tool_args.h"
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "consumer/tool_pool.h"
 #include "shm/format.h"
 #include "shm/timestamp.h"
@@ -71,4 +74,14 @@ int stoup_tool_stdout(const char *tool)
 	__fpurge(stdout);
 	clearerr(stdout);
 	return -EIO;
+}
+
+int stoup_tool_reader_gone(void)
+{
+	struct pollfd p = {.fd = STDOUT_FILENO};
+
+	if (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLERR | POLLHUP | POLLNVAL)))
+		return 0;
+	raise(SIGPIPE);
+	return 1;
 }

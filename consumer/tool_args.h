@@ -25,4 +25,8 @@ int stoup_tool_attach(
  * once, and not where the reader has gone, such as `head`, or a signal has come. Nothing is left in it that could fail again. */
 int stoup_tool_stdout(const char *tool);
 
+/* Has the reader of stdout gone, as `head` does when it has enough? 1: the program ends by SIGPIPE before, unless that
+ * is ignored. For who waits and writes nothing meanwhile. */
+int stoup_tool_reader_gone(void);
+
 #endif

@@ -115,6 +115,13 @@ first = process.stdout.readline()
 process.send_signal(signal.SIGINT)
 json.loads(first + process.communicate(timeout=20)[0])
 
+# ---- a reader that goes while nothing is due -------------------------------------------------------------------
+process = subprocess.Popen([t.STOUP, "replay", "--speed", "0.001", daemon.pool, names[0]], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+t.true(process.stdout.readline().startswith("rtype,") and process.stdout.readline(), "the first record")
+process.stdout.close()
+t.equal((process.wait(20), process.stderr.read()), (-signal.SIGPIPE, ""), "it ends as `stoup cat` does")
+
 # ---- wrong use -----------------------------------------------------------------------------------------------
 for options, word in ((("--speed", "0"), "--speed 0"), (("--speed", "x"), "--speed x"), (("--speed", "2x"), "or max"),
                       (("--max-gap", "5"), "with its unit"), (("--max-gap", "-5s"), "--max-gap -5s"),
