@@ -96,8 +96,11 @@ static int source_check(
 
 	if (ask->path_cnt > 0 && !stoup_tool_docs_are(schema))
 		return stoup_error_set(err, -ENOTSUP,
-			"%.150s has no documents that --path could look into: its schema is %s",
-			source->series.name, schema->name);
+			"%.150s has no documents that --path could look into: its schema is %s%s",
+			source->series.name, schema->name,
+			stoup_tool_json_is(schema)
+				? "; `stoup ingest --as document` makes documents of JSON"
+				: "");
 	if (ask->kind == STOUP_TABLE_LINES && !stoup_tool_json_is(schema))
 		return stoup_error_set(err, -ENOTSUP,
 			"%.150s holds no JSON that --format lines could print: its schema is %s",

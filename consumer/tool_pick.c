@@ -85,8 +85,11 @@ int stoup_pick_create(const struct stoup_series *series, const char *const *text
 
 	if (!stoup_tool_docs_are(series->schema) && (series->schema->flags & STOUP_SCHEMA_VARIABLE))
 		return stoup_error_set(err, -ENOTSUP,
-			"%.150s has nothing that --where could look into: its schema is %s",
-			series->name, series->schema->name);
+			"%.150s has nothing that --where could look into: its schema is %s%s",
+			series->name, series->schema->name,
+			stoup_tool_json_is(series->schema)
+				? "; `stoup ingest --as document` makes documents of JSON"
+				: "");
 	pick = calloc(1, sizeof(*pick));
 	if (!pick)
 		return stoup_error_set(err, -ENOMEM, "no memory for filters");

@@ -209,6 +209,7 @@ for arguments, options, status, text in (
          f"--where: {first.name}: filter, column 1: schema csv has no field 'open'; it has "),
         ([first.name], ["--where", "bid > 1", "--where", "bids > 1"], 2,
          "--where: 'bids > 1': filter, column 1: schema csv has no field 'bids'; near: bid"),
+        ([first.name], ["--frobnicate"], 2, "unrecognized option '--frobnicate'"),
         ([first.name], ["--from", "0"], 2, "'0' is not an epoch whose unit can be told; examples: "),
         ([docs.name], ["--where", "n >"], 2, '--where: filter, at "": a value is a number, true, false, null, or a text in quotes'),
         ([texts.name], ["--where", "n > 1"], 1, "D/a/json has nothing that --where could look into: its schema is json"),
