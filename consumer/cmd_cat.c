@@ -7,7 +7,6 @@
  * null (JSON). Reserved bytes are not printed.
  */
 #include <errno.h>
-#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "consumer/tool_npy.h"
 #include "consumer/tool_pick.h"
 #include "consumer/tool_query.h"
+#include "consumer/tool_series.h"
 #include "consumer/tool_table.h"
 #include "consumer/tools.h"
 
@@ -65,72 +65,25 @@ static const char usage[] =
 
 /* ---- which series ------------------------------------------------------------------------------- */
 
-static int has(const struct stoup_query *query, const struct stoup_series *series)
-{
-	for (size_t i = 0; i < query->source_cnt; i++)
-		if (query->sources[i].series.schema == series->schema &&
-			strcmp(query->sources[i].series.name, series->name) == 0)
-			return 1;
-	return 0;
-}
-
-static int add(
-	struct stoup_query *query, const struct stoup_series *series, struct stoup_error *err)
-{
-	struct stoup_source *sources;
-
-	if (has(query, series))
-		return 0;
-	sources = reallocarray(query->sources, query->source_cnt + 1, sizeof(*sources));
-	if (!sources)
-		return stoup_error_set(
-			err, -ENOMEM, "no memory for %zu series", query->source_cnt + 1);
-	query->sources = sources;
-	sources[query->source_cnt++] =
-		(struct stoup_source){.series = *series, .schema = series->schema};
-	return 0;
-}
-
-/* All series that a pattern matches, by name. */
-static int add_matching(struct stoup_query *query, const char *pattern, struct stoup_error *err)
-{
-	int64_t all = stoup_series_cnt(query->st);
-	int rc = all < 0 ? stoup_error_set(err, (int)all, "the series can not be listed") : 0;
-	int any = 0;
-
-	for (uint64_t i = 0; rc == 0 && i < (uint64_t)all; i++) {
-		struct stoup_series series;
-
-		if (stoup_series_at(query->st, i, &series) < 0 ||
-			fnmatch(pattern, series.name, FNM_NOESCAPE) != 0)
-			continue;
-		any = 1;
-		rc = add(query, &series, err);
-	}
-	if (rc == 0 && !any)
-		rc = stoup_error_set(err, -ENOENT, "no series matches '%.150s'", pattern);
-	return rc;
-}
-
 /* *ret_named: do lines name their series? */
 static int find_all(const struct stoup_ask *ask, struct stoup_query *query, int *ret_named,
 	struct stoup_error *err)
 {
-	int rc = 0, any_pattern = 0;
+	struct stoup_series *series = NULL;
+	size_t cnt = 0;
+	int rc = stoup_tool_series(
+		query->st, ask->names, ask->name_cnt, &series, &cnt, ret_named, err);
 
-	for (size_t i = 0; i < ask->name_cnt && rc == 0; i++) {
-		int is_pattern = strpbrk(ask->names[i], "*?[") != NULL;
-		struct stoup_series series;
-
-		rc = stoup_series_find(query->st, ask->names[i], &series, err);
-		if (rc == 0)
-			rc = add(query, &series, err);
-		else if (rc == -ENOENT && is_pattern) {
-			any_pattern = 1;
-			rc = add_matching(query, ask->names[i], err);
-		}
+	*ret_named |= ask->merge || ask->asof_cnt > 0;
+	if (rc == 0) {
+		query->sources = calloc(cnt, sizeof(*query->sources));
+		if (!query->sources)
+			rc = stoup_error_set(err, -ENOMEM, "no memory for %zu series", cnt);
 	}
-	*ret_named = any_pattern || query->source_cnt > 1 || ask->merge || ask->asof_cnt > 0;
+	for (size_t i = 0; i < cnt && rc == 0; i++)
+		query->sources[query->source_cnt++] =
+			(struct stoup_source){.series = series[i], .schema = series[i].schema};
+	free(series);
 	return rc;
 }
 
@@ -143,8 +96,11 @@ static int source_check(
 
 	if (ask->path_cnt > 0 && !stoup_tool_docs_are(schema))
 		return stoup_error_set(err, -ENOTSUP,
-			"%.150s has no documents that --path could look into: its schema is %s",
-			source->series.name, schema->name);
+			"%.150s has no documents that --path could look into: its schema is %s%s",
+			source->series.name, schema->name,
+			stoup_tool_json_is(schema)
+				? "; `stoup ingest --as document` makes documents of JSON"
+				: "");
 	if (ask->kind == STOUP_TABLE_LINES && !stoup_tool_json_is(schema))
 		return stoup_error_set(err, -ENOTSUP,
 			"%.150s holds no JSON that --format lines could print: its schema is %s",
@@ -176,7 +132,9 @@ static int prepare(const struct stoup_ask *ask, struct stoup_query *query, struc
 		if (rc == 0 && ask->where_cnt > 0)
 			rc = stoup_pick_create(
 				&source->series, ask->wheres, ask->where_cnt, &source->pick, err);
-		if (rc == -EINVAL)
+		if (rc == -EINVAL && query->source_cnt > 1)
+			stoup_error_prefix(err, "--where: %.60s", source->series.name);
+		else if (rc == -EINVAL)
 			stoup_error_prefix(err, "--where");
 		if (rc == 0 && query->bars && stoup_source_bars(query, source, err) < 0)
 			rc = -ENOTSUP;
@@ -226,7 +184,7 @@ static int print_table(const struct stoup_table_options *options, struct stoup_q
 	*ret_usage = rc == -EINVAL;
 	if (rc == 0)
 		rc = stoup_query_run(query, stoup_table_take, table, err);
-	query->broken_cnt += stoup_table_end(table);
+	query->broken_cnt += stoup_table_end(table, rc < 0);
 	return rc;
 }
 
@@ -249,13 +207,9 @@ static int answer(
 		rc = print_array(ask, query, &is_usage, err);
 	else if (rc == 0)
 		rc = print_table(&options, query, &is_usage, err);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		/* A reader that went away, such as `head`, is not a failure to talk about. */
-		if (errno != EPIPE)
-			fprintf(stderr, "stoup cat: standard output: %s\n", strerror(errno));
+	if (stoup_tool_stdout("stoup cat") < 0)
 		return 1;
-	}
-	if (rc < 0)
+	if (rc < 0 && rc != -ECANCELED)
 		fprintf(stderr, "stoup cat: %s\n", err->text);
 	if (query->broken_cnt > 0)
 		fprintf(stderr,

@@ -22,17 +22,18 @@
 #include "consumer/stoup.h"
 #include "consumer/tool_args.h"
 #include "consumer/tool_query.h"
+#include "consumer/tool_series.h"
 #include "consumer/tool_table.h"
 #include "consumer/tools.h"
 
 #define OUT_LEN (1u << 18) /* bytes that stdout collects before a write */
 
 static const char usage[] =
-	"usage: stoup replay [options] POOL SERIES...\n"
+	"usage: stoup replay [options] POOL SERIES|PATTERN...\n"
 	"Print the records of series as they fall due: each as long after the first one as its time is, divided by\n"
 	"the speed. Several series come in one order of time, those of one time in the order of the series, and each\n"
 	"line begins with the name of its series; bars come at their close. POOL is the name of a pool, or the path of\n"
-	"a store with a slash.\n"
+	"a store with a slash. A PATTERN (* ? []) stands for all series whose names it matches; * goes over slashes.\n"
 	"\n"
 	"  --speed X          seconds of the data to one of the clock, 0.001 to 1e9 (default 1), or max: as\n"
 	"                     fast as can be\n"
@@ -167,7 +168,6 @@ static int parse(int argc, char **argv, struct replay *replay)
 	replay->pool = argv[optind];
 	replay->names = argv + optind + 1;
 	replay->cnt = (size_t)(argc - optind - 1);
-	replay->table.names_series = replay->cnt > 1;
 	return stoup_tool_range_valid("stoup replay", &replay->range);
 }
 
@@ -222,15 +222,15 @@ static int print_span(struct stoup_table *table, const struct stoup_span *span, 
 	return 0;
 }
 
-/* Until records are due, or a signal comes. */
+/* Until records are due, a signal comes, or the reader goes. */
 static void wait_due(const struct stoup_replay *replay)
 {
-	struct pollfd p[2] = {{.fd = stoup_replay_fd(replay), .events = POLLIN},
-		{.fd = stop_fd, .events = POLLIN}};
+	struct pollfd p[3] = {{.fd = stoup_replay_fd(replay), .events = POLLIN},
+		{.fd = stop_fd, .events = POLLIN}, {.fd = STDOUT_FILENO}};
 
 	fflush(stdout);
 	if (!ferror(stdout))
-		poll(p, 2, -1);
+		poll(p, 3, -1);
 }
 
 /* 0 at the end, or a negative errno with text; -ECANCELED where the stream has failed. */
@@ -245,6 +245,8 @@ static int print_all(struct stoup_replay *replay, struct stoup_cursor *cur,
 			return stoup_error_set(err, rc, "%s", stoup_cursor_error(cur)->text);
 		if (rc == STOUP_REPLAY_LATER) {
 			wait_due(replay);
+			if (ferror(stdout) || stoup_tool_reader_gone())
+				return -ECANCELED;
 			continue;
 		}
 		rc = print_span(table, &span, stoup_cursor_source(cur), err);
@@ -286,23 +288,9 @@ static void report(struct stoup_replay *replay)
 
 /* ---- the command ------------------------------------------------------------------------------- */
 
-static int sources_find(const struct replay *replay, struct stoup *st, struct stoup_source *sources,
-	struct stoup_series *series, struct stoup_error *err)
-{
-	int rc = 0;
-
-	for (size_t i = 0; i < replay->cnt && rc == 0; i++) {
-		rc = stoup_series_find(st, replay->names[i], &series[i], err);
-		if (rc == 0)
-			sources[i] = (struct stoup_source){
-				.series = series[i], .schema = series[i].schema};
-	}
-	return rc;
-}
-
-/* Replay the cursor. 0 or a negative errno with text. */
+/* Replay the cursor. 0 or a negative errno with text; -ECANCELED: told already. */
 static int run(const struct replay *how, struct stoup_cursor *cur,
-	const struct stoup_source *sources, struct stoup_error *err)
+	const struct stoup_source *sources, size_t cnt, struct stoup_error *err)
 {
 	struct stoup_table *table = NULL;
 	struct stoup_replay *replay = NULL;
@@ -311,16 +299,12 @@ static int run(const struct replay *how, struct stoup_cursor *cur,
 
 	if (rc < 0)
 		return rc;
-	rc = stoup_table_begin(&how->table, sources, how->cnt, &table, err);
+	rc = stoup_table_begin(&how->table, sources, cnt, &table, err);
 	if (rc == 0)
 		rc = print_all(replay, cur, table, err);
-	broken_cnt = stoup_table_end(table);
-	if (fflush(stdout) != 0 || ferror(stdout)) {
-		if (rc == 0 || rc == -ECANCELED)
-			rc = stopped ? 0
-			             : stoup_error_set(
-					       err, -errno, "standard output: %s", strerror(errno));
-	}
+	broken_cnt = stoup_table_end(table, rc < 0);
+	if (stoup_tool_stdout("stoup replay") < 0)
+		rc = -ECANCELED;
 	if (table)
 		report(replay);
 	if (rc == 0 && broken_cnt > 0)
@@ -330,23 +314,28 @@ static int run(const struct replay *how, struct stoup_cursor *cur,
 	return rc;
 }
 
-static int replay_all(const struct replay *replay, struct stoup *st, struct stoup_error *err)
+static int replay_all(struct replay *replay, struct stoup *st, struct stoup_error *err)
 {
-	struct stoup_series *series = calloc(replay->cnt, sizeof(*series));
-	struct stoup_source *sources = calloc(replay->cnt, sizeof(*sources));
+	struct stoup_series *series = NULL;
+	struct stoup_source *sources = NULL;
 	struct stoup_cursor *cur = NULL;
-	int rc;
+	size_t cnt = 0;
+	int rc = stoup_tool_series(
+		st, replay->names, replay->cnt, &series, &cnt, &replay->table.names_series, err);
 
-	if (series && sources)
-		rc = sources_find(replay, st, sources, series, err);
-	else
-		rc = stoup_error_set(err, -ENOMEM, "no memory for %zu series", replay->cnt);
+	if (rc == 0) {
+		sources = calloc(cnt, sizeof(*sources));
+		if (!sources)
+			rc = stoup_error_set(err, -ENOMEM, "no memory for %zu series", cnt);
+	}
+	for (size_t i = 0; i < cnt && rc == 0; i++)
+		sources[i] = (struct stoup_source){.series = series[i], .schema = series[i].schema};
 	if (rc == 0)
 		rc = signals_begin(err);
 	if (rc == 0)
-		rc = stoup_merge(st, series, replay->cnt, &replay->range, &cur, err);
+		rc = stoup_merge(st, series, cnt, &replay->range, &cur, err);
 	if (rc == 0) {
-		rc = run(replay, cur, sources, err);
+		rc = run(replay, cur, sources, cnt, err);
 		stoup_cursor_close(cur);
 	}
 	free(sources);
@@ -372,7 +361,9 @@ int stoup_cmd_replay(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOFBF, OUT_LEN);
 	rc = replay_all(&replay, st, &err);
-	if (rc < 0)
+	if (stopped && rc == -ECANCELED)
+		rc = 0;
+	if (rc < 0 && rc != -ECANCELED)
 		fprintf(stderr, "stoup replay: %s\n", err.text);
 	stoup_detach(st);
 	if (stopped)

@@ -389,9 +389,10 @@ static const struct option options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* Parse [--json|--all] POOL. 0 and *ret_pool, or the exit status + 1. */
+/* Parse [--json|--all] POOL. 0 and *ret_pool, or the exit status + 1. argv[0] is "stoup COMMAND". */
 static int parse(int argc, char **argv, const char *usage, int *form, const char **ret_pool)
 {
+	const char *blank = strchr(argv[0], ' '), *command = blank ? blank + 1 : argv[0];
 	int which;
 
 	optind = 1;
@@ -402,13 +403,12 @@ static int parse(int argc, char **argv, const char *usage, int *form, const char
 			fputs(usage, stdout);
 			return 1;
 		} else {
-			fprintf(stderr, "See `stoup help %s`.\n", argv[0]);
+			fprintf(stderr, "See `stoup help %s`.\n", command);
 			return 3;
 		}
 	}
 	if (optind != argc - 1) {
-		fprintf(stderr, "stoup %s: one POOL is wanted; see `stoup help %s`\n", argv[0],
-			argv[0]);
+		fprintf(stderr, "%s: one POOL is wanted; see `stoup help %s`\n", argv[0], command);
 		return 3;
 	}
 	*ret_pool = argv[optind];
@@ -421,7 +421,7 @@ static int open_pool(
 	struct stoup_error err = {0};
 
 	if (stoup_pool_resolve(pool, ret, ret_len, &err) < 0) {
-		fprintf(stderr, "stoup %s: %s\n", command, err.text);
+		fprintf(stderr, "%s: %s\n", command, err.text);
 		return -1;
 	}
 	return 0;

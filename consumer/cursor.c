@@ -398,7 +398,7 @@ static int segment_cut(
 	const struct stoup_schema *schema = cur->schema;
 	const struct stoup_part *part = &cur->parts[cur->at.part];
 	uint64_t low, high, ordinal = part->ordinal + seg->ordinal;
-	const uint8_t *base;
+	const uint8_t *base = NULL;
 	int rc = stoup_segment_base(cur, seg, &base);
 
 	if (rc < 0)

@@ -3,10 +3,14 @@
 #include "consumer/tool_args.h"
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "consumer/tool_pool.h"
 #include "shm/format.h"
 #include "shm/timestamp.h"
@@ -21,8 +25,9 @@ int stoup_tool_time(const char *tool, const char *text, int64_t *ret)
 		return 0;
 	if (rc == 0)
 		why = "is too early: keys are later than 1970-01-01T00:00:00Z";
-	fprintf(stderr, "%s: '%s' %s; examples: 2024-06-03T14:30:00Z, 1717425000000000000\n", tool,
-		text, why);
+	/* What stands behind a semicolon is for who ingests. */
+	fprintf(stderr, "%s: '%s' %.*s; examples: 2024-06-03T14:30:00Z, 1717425000000000000\n",
+		tool, text, (int)strcspn(why, ";"), why);
 	return -EINVAL;
 }
 
@@ -56,4 +61,27 @@ int stoup_tool_attach(const char *pool, uint32_t flags, struct stoup **ret, stru
 		return rc;
 	snprintf(path, sizeof(path), "./%s/", pool);
 	return stoup_attach(path, &opt, ret, err);
+}
+
+int stoup_tool_stdout(const char *tool)
+{
+	errno = 0;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	if (errno != EPIPE && errno != EINTR)
+		fprintf(stderr, "%s: standard output: %s\n", tool,
+			errno ? strerror(errno) : "writing failed");
+	__fpurge(stdout);
+	clearerr(stdout);
+	return -EIO;
+}
+
+int stoup_tool_reader_gone(void)
+{
+	struct pollfd p = {.fd = STDOUT_FILENO};
+
+	if (poll(&p, 1, 0) <= 0 || !(p.revents & (POLLERR | POLLHUP | POLLNVAL)))
+		return 0;
+	raise(SIGPIPE);
+	return 1;
 }

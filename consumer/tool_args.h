@@ -21,4 +21,12 @@ int stoup_tool_range_valid(const char *tool, const struct stoup_range *range);
 int stoup_tool_attach(
 	const char *pool, uint32_t flags, struct stoup **ret, struct stoup_error *err);
 
+/* Write out what stdout has collected. 0; -EIO where it has failed, now or before: told on stderr in the name of `tool`,
+ * once, and not where the reader has gone, such as `head`, or a signal has come. Nothing is left in it that could fail again. */
+int stoup_tool_stdout(const char *tool);
+
+/* Has the reader of stdout gone, as `head` does when it has enough? 1: the program ends by SIGPIPE before, unless that
+ * is ignored. For who waits and writes nothing meanwhile. */
+int stoup_tool_reader_gone(void);
+
 #endif

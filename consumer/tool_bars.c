@@ -69,20 +69,16 @@ int stoup_tool_bars_drain(
 	return rc;
 }
 
-/* Which of all bars, and in which order: bars are made forward alone. */
+/* Bars are made forward alone. */
 static int bars_order(
 	const struct stoup_stash *stash, struct stoup_sink *sink, struct stoup_error *err)
 {
-	const struct stoup_query *query = sink->query;
-	int backward = (query->range.flags & STOUP_BACKWARD) != 0, rc = 0;
-	size_t cnt = stash->cnt < query->limit ? stash->cnt : (size_t)query->limit;
-	/* Backward, the last rows are the first bars. */
-	size_t from = backward == query->tail ? 0 : stash->cnt - cnt;
+	int backward = (sink->query->range.flags & STOUP_BACKWARD) != 0, rc = 0;
 
-	for (size_t i = 0; i < cnt && rc == 0; i++) {
+	for (size_t i = 0; i < stash->cnt && rc == 0; i++) {
 		struct stoup_span span;
-		size_t at = backward ? from + cnt - 1 - i : from + i;
-		struct stoup_run run = stoup_stash_at(stash, at, &span);
+		struct stoup_run run =
+			stoup_stash_at(stash, backward ? stash->cnt - 1 - i : i, &span);
 
 		rc = stoup_sink_put(sink, run.source, &span, 0, 1, 1, err);
 	}
@@ -92,7 +88,8 @@ static int bars_order(
 int stoup_tool_bars_source(struct stoup_sink *sink, size_t source, struct stoup_error *err)
 {
 	const struct stoup_query *query = sink->query;
-	int is_ordered = !query->tail && !(query->range.flags & STOUP_BACKWARD);
+	int backward = (query->range.flags & STOUP_BACKWARD) != 0;
+	int is_ordered = !query->tail && !backward;
 	struct stoup_range range = query->range;
 	struct stoup_stash stash = {0};
 	struct stoup_sink keep = {
@@ -101,6 +98,13 @@ int stoup_tool_bars_source(struct stoup_sink *sink, size_t source, struct stoup_
 	struct stoup_bars *bars;
 	int rc;
 
+	if (query->limit == 0)
+		return 0;
+	/* No more is kept than is printed: the first bars, or the last ones. */
+	if (backward == query->tail)
+		keep.left = query->limit;
+	else if (query->limit < UINT64_MAX)
+		stash.max = query->limit;
 	range.flags &= ~STOUP_BACKWARD;
 	rc = stoup_tool_bars_begin(query, &query->sources[source].series, &range, &cur, &bars, err);
 	if (rc < 0)

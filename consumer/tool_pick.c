@@ -63,8 +63,11 @@ static int filters_make(struct stoup_pick *pick, const struct stoup_schema *sche
 	char *joined;
 	int rc = 0;
 
-	for (size_t i = 0; i < cnt && rc == 0; i++)
+	for (size_t i = 0; i < cnt && rc == 0; i++) {
 		rc = filter_make(pick, schema, texts[i], err);
+		if (rc == -EINVAL && cnt > 1)
+			stoup_error_prefix(err, "'%.40s'", texts[i]);
+	}
 	if (rc < 0 || cnt == 1)
 		return rc;
 	joined = join(texts, cnt);
@@ -82,8 +85,11 @@ int stoup_pick_create(const struct stoup_series *series, const char *const *text
 
 	if (!stoup_tool_docs_are(series->schema) && (series->schema->flags & STOUP_SCHEMA_VARIABLE))
 		return stoup_error_set(err, -ENOTSUP,
-			"%.150s has nothing that --where could look into: its schema is %s",
-			series->name, series->schema->name);
+			"%.150s has nothing that --where could look into: its schema is %s%s",
+			series->name, series->schema->name,
+			stoup_tool_json_is(series->schema)
+				? "; `stoup ingest --as document` makes documents of JSON"
+				: "");
 	pick = calloc(1, sizeof(*pick));
 	if (!pick)
 		return stoup_error_set(err, -ENOMEM, "no memory for filters");

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "consumer/stoup_filter.h"
+#include "consumer/tool_args.h"
 #include "consumer/tool_docs.h"
 #include "consumer/tool_pick.h"
 #include "consumer/tool_sink.h"
@@ -276,7 +277,7 @@ static int follow_all(struct stoup_query *query, struct followed *all, struct st
 			                 : drain(&all[i].sink, i, all[i].cur, err);
 			goes_on |= all[i].sink.left > 0;
 		}
-		if (fflush(stdout) != 0 || ferror(stdout))
+		if (fflush(stdout) != 0 || ferror(stdout) || (goes_on && stoup_tool_reader_gone()))
 			rc = -ECANCELED;
 		if (rc >= 0 && goes_on)
 			rc = stoup_wait_news(query->st, NEWS_NS, err);

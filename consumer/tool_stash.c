@@ -43,9 +43,10 @@ static uint8_t *copy_record(const struct stoup_span *span, uint64_t idx, const v
 int stoup_stash_add(struct stoup_stash *stash, size_t source, const struct stoup_span *span,
 	uint64_t idx, struct stoup_error *err)
 {
-	struct stoup_stash_row row = {.source = source, .span = *span};
+	struct stoup_stash_row row = {.source = source, .span = *span}, *at;
+	int is_full = stash->max > 0 && stash->cnt == stash->max;
 
-	if (stash->cnt == stash->cap) {
+	if (!is_full && stash->cnt == stash->cap) {
 		size_t cap = stash->cap ? 2 * stash->cap : 64;
 		struct stoup_stash_row *rows = reallocarray(stash->rows, cap, sizeof(*rows));
 
@@ -62,7 +63,14 @@ int stoup_stash_add(struct stoup_stash *stash, size_t source, const struct stoup
 		return stoup_error_set(err, -ENOMEM, "no memory to keep %zu records", stash->cnt);
 	row.span.record_cnt = 1;
 	row.span.ordinal += idx;
-	stash->rows[stash->cnt++] = row;
+	at = &stash->rows[is_full ? stash->begin : stash->cnt];
+	if (is_full) {
+		free(at->bytes);
+		stash->begin = (stash->begin + 1) % stash->cnt;
+	} else {
+		stash->cnt++;
+	}
+	*at = row;
 	return 0;
 }
 
@@ -81,28 +89,30 @@ int64_t stoup_stash_take(
 	void *arg, const struct stoup_run *run, uint64_t *used, struct stoup_error *err)
 {
 	struct stoup_stash *stash = arg;
-	size_t before = stash->cnt;
+	int64_t rows = 0;
 
 	for (uint64_t i = 0; i < run->cnt; i++) {
 		uint64_t at = run->step > 0 ? run->from + i : run->from - i;
 		int rc = is_broken(run->span, at);
 
 		stash->broken_cnt += (uint64_t)rc;
+		rows += rc == 0;
 		if (rc == 0)
 			rc = stoup_stash_add(stash, run->source, run->span, at, err);
 		if (rc < 0)
 			return rc;
 	}
 	*used = run->cnt;
-	return (int64_t)(stash->cnt - before);
+	return rows;
 }
 
 struct stoup_run stoup_stash_at(
 	const struct stoup_stash *stash, size_t idx, struct stoup_span *span)
 {
-	*span = stash->rows[idx].span;
-	return (struct stoup_run){
-		.source = stash->rows[idx].source, .span = span, .cnt = 1, .step = 1};
+	const struct stoup_stash_row *row = &stash->rows[(stash->begin + idx) % stash->cnt];
+
+	*span = row->span;
+	return (struct stoup_run){.source = row->source, .span = span, .cnt = 1, .step = 1};
 }
 
 void stoup_stash_fini(struct stoup_stash *stash)

@@ -15,6 +15,8 @@
 struct stoup_stash {
 	struct stoup_stash_row *rows;
 	size_t cnt, cap;
+	size_t begin; /* of the ring that the rows are once there are `max` */
+	uint64_t max; /* the last so many rows are kept; 0: all. Set before the first one */
 	uint64_t
 		broken_cnt; /* messages that stoup_stash_take left out: no documents, as no row is one */
 };
@@ -27,7 +29,7 @@ int stoup_stash_add(struct stoup_stash *stash, size_t source, const struct stoup
 int64_t stoup_stash_take(
 	void *arg, const struct stoup_run *run, uint64_t *used, struct stoup_error *err);
 
-/* Row idx as a run of one record, which lies in *span. */
+/* Row idx of those that are kept as a run of one record, which lies in *span. */
 struct stoup_run stoup_stash_at(
 	const struct stoup_stash *stash, size_t idx, struct stoup_span *span);
 

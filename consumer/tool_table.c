@@ -204,8 +204,7 @@ int stoup_table_begin(const struct stoup_table_options *options, const struct st
 	for (size_t i = 0; i < cnt && rc == 0; i++)
 		rc = text_begin(table, i, err);
 	if (rc < 0) {
-		table->options.kind = STOUP_TABLE_CSV; /* nothing was begun that has an end */
-		stoup_table_end(table);
+		stoup_table_end(table, 1);
 		return rc;
 	}
 	if (options->kind == STOUP_TABLE_CSV && options->header)
@@ -241,13 +240,13 @@ int64_t stoup_table_take(
 	return rows;
 }
 
-uint64_t stoup_table_end(struct stoup_table *table)
+uint64_t stoup_table_end(struct stoup_table *table, int failed)
 {
 	uint64_t broken_cnt = 0;
 
 	if (!table)
 		return 0;
-	if (table->options.kind == STOUP_TABLE_JSON)
+	if (table->options.kind == STOUP_TABLE_JSON && !failed)
 		fputs(table->row_cnt ? "\n]\n" : "[]\n", table->options.out);
 	for (size_t i = 0; i < table->cnt; i++) {
 		broken_cnt += table->texts[i].docs.broken_cnt;

@@ -46,9 +46,9 @@ int stoup_table_begin(const struct stoup_table_options *options, const struct st
 int64_t stoup_table_take(
 	void *arg, const struct stoup_run *run, uint64_t *used, struct stoup_error *err);
 
-/* Print what stands at the end, and free the table: how many messages were no documents and were left out. NULL is
- * allowed. */
-uint64_t stoup_table_end(struct stoup_table *table);
+/* Print what stands at the end, and free the table: how many messages were no documents and were left out. `failed`: not
+ * all rows were printed, and an array of JSON stays open, so that no reader takes it for whole. NULL is allowed. */
+uint64_t stoup_table_end(struct stoup_table *table, int failed);
 
 /* Numbers of rows, one for each source, or one of all (`names_series` 0): a table of its own. */
 void stoup_table_counts(const struct stoup_table_options *options,

@@ -47,8 +47,10 @@ static void print_field(
 	stoup_format_field(field, record, text->field, text->field_cap);
 	if (!text->json && !*text->field && is_alone(text))
 		fputs("\"\"", text->out);
-	else if (!text->json)
+	else if (!text->json && field->type == STOUP_TYPE_CHAR)
 		stoup_text_csv(text->out, text->field);
+	else if (!text->json)
+		fputs(text->field, text->out); /* has none of CSV's own characters */
 	else if (is_text(field) ||
 		 strpbrk(text->field, "ni")) /* nan and inf are no numbers of JSON */
 		stoup_json_string(text->out, text->field);
@@ -56,17 +58,23 @@ static void print_field(
 		fputs(text->field, text->out);
 }
 
+/* Of one series there is mostly nothing in front of a row. */
+static void put_frame(FILE *out, const char *text)
+{
+	if (*text)
+		fputs(text, out);
+}
+
 /* `record` NULL: there is none. */
 static void record_print(const struct stoup_text *text, const void *record)
 {
-	const char *sep = "";
-
-	fputs(text->frame.lead, text->out);
-	fputs(text->frame.open, text->out);
+	put_frame(text->out, text->frame.lead);
+	put_frame(text->out, text->frame.open);
 	for (uint32_t i = 0; i < text->column_cnt; i++) {
 		const struct stoup_text_column *column = &text->columns[i];
 
-		fputs(sep, text->out);
+		if (i > 0)
+			putc(',', text->out);
 		if (text->json) {
 			stoup_json_string(text->out, column->name);
 			putc(':', text->out);
@@ -75,7 +83,6 @@ static void record_print(const struct stoup_text *text, const void *record)
 			print_field(text, column->field, record);
 		else if (text->json)
 			fputs("null", text->out);
-		sep = ",";
 	}
 	fputs(text->frame.close, text->out);
 }

@@ -203,7 +203,7 @@ static int event64_option(
 static int value_option(
 	struct args *args, const char *name, const char *value, struct stoup_error *err)
 {
-	uint64_t len;
+	uint64_t len = 0;
 	int rc;
 
 	if (strcmp(name, "store") == 0)

@@ -102,7 +102,7 @@ int stoup_import_arena_put(struct stoup_import *import, uint32_t series_idx, int
 	const void *record, struct stoup_error *err)
 {
 	uint32_t stride = import->schemas[import->series[series_idx].schema_idx].schema.stride;
-	uint8_t *at;
+	uint8_t *at = NULL;
 	int rc = arena_room(import, series_idx, key, stride, &at, err);
 
 	if (rc == 0)
@@ -113,7 +113,7 @@ int stoup_import_arena_put(struct stoup_import *import, uint32_t series_idx, int
 int stoup_import_arena_put_message(struct stoup_import *import, uint32_t series_idx, int64_t place,
 	int64_t key, const void *bytes, uint32_t len, struct stoup_error *err)
 {
-	uint8_t *at;
+	uint8_t *at = NULL;
 	int rc = arena_room(import, series_idx, place, stoup_message_unit_len(len), &at, err);
 
 	if (rc == 0)

@@ -171,7 +171,7 @@ static int execution_trade(struct stoup_itch *itch, const struct stoup_itch_at *
 static int reduce(struct stoup_itch *itch, const struct stoup_itch_at *at, struct stoup_error *err)
 {
 	struct stoup_itch_mbo record = mbo_start(itch, at);
-	struct stoup_itch_order *order;
+	struct stoup_itch_order *order = NULL;
 	uint8_t type = at->bytes[0];
 	int is_execution = type == 'E' || type == 'C';
 	int rc = order_find(itch, at, record.order_ref, &order, err);
@@ -198,7 +198,7 @@ static int reduce(struct stoup_itch *itch, const struct stoup_itch_at *at, struc
 static int replace(struct stoup_itch *itch, const struct stoup_itch_at *at, struct stoup_error *err)
 {
 	struct stoup_itch_mbo record = mbo_start(itch, at);
-	struct stoup_itch_order *old, order;
+	struct stoup_itch_order *old = NULL, order;
 	int rc = order_find(itch, at, record.order_ref, &old, err);
 
 	if (rc <= 0)

@@ -89,6 +89,7 @@ static int finish(int status)
 int main(int argc, char **argv)
 {
 	const struct command *command;
+	char name[32];
 
 	stoup_process_prepare();
 	if (argc < 2) {
@@ -107,5 +108,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "stoup: there is no command '%s'; see `stoup help`\n", argv[1]);
 		return STOUP_EXIT_USAGE;
 	}
+	/* What getopt tells begins with it. */
+	snprintf(name, sizeof(name), "stoup %s", command->name);
+	argv[1] = name;
 	return finish(command->run(argc - 1, argv + 1));
 }

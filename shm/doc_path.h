@@ -171,7 +171,7 @@ __attribute__((always_inline)) static inline int stoup_doc_member(struct stoup_d
 
 	for (; at < end; at += len) {
 		struct stoup_doc_short brief;
-		struct stoup_doc value;
+		struct stoup_doc value = {0};
 		int64_t found;
 
 		len = stoup_doc_short(at, limit, &brief);

@@ -27,14 +27,30 @@ size_t stoup_utf8_len(const unsigned char *bytes, size_t cap)
 	return len;
 }
 
+/* Bytes that stand for themselves; most of a text. */
+static size_t plain_len(const unsigned char *p, const unsigned char *end)
+{
+	const unsigned char *begin = p;
+
+	while (p < end && *p >= 0x20 && *p < 0x7f && *p != '"' && *p != '\\')
+		p++;
+	return (size_t)(p - begin);
+}
+
 void stoup_json_string_of(FILE *out, const void *text, size_t len)
 {
 	const unsigned char *p = text, *end = p + len;
 
 	fputc('"', out);
 	while (p < end) {
-		size_t n = stoup_utf8_len(p, (size_t)(end - p));
+		size_t n = plain_len(p, end);
 
+		if (n > 0) {
+			fwrite(p, 1, n, out);
+			p += n;
+			continue;
+		}
+		n = stoup_utf8_len(p, (size_t)(end - p));
 		if (*p == '"' || *p == '\\')
 			fprintf(out, "\\%c", *p);
 		else if (*p < 0x20 || *p == 0x7f)

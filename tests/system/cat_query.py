@@ -128,6 +128,13 @@ for options, expected in (
     if "--reverse" not in options:
         t.equal(cat(["B/X/tick"], "--bars", "1m", "--count", "--no-header", *options).stdout, f"{len(expected)}\n",
                 f"bars {options}, counted")
+for cnt in range(6):
+    one = [f"{price:g},{size}" for _, price, size in lines]
+    for options, expected in ((["--last", cnt], one[-cnt:] if cnt else []), (["--first", cnt], one[:cnt]),
+                              (["--last", cnt, "--reverse"], one[::-1][:cnt]), (["--first", cnt, "--reverse"], one[:cnt][::-1]),
+                              (["--limit", cnt, "--reverse"], one[::-1][:cnt])):
+        t.equal(cat(["B/X/tick"], "--bars", "1t", "--select", "close,volume", "--no-header", *map(str, options)).stdout.splitlines(),
+                expected, f"bars of one trade, {options}")
 for spec, volumes in (("2t", (4, 6)), ("5v", (6, 4)), ("40n", (42.5, 59)), ("90s", (4, 2, 4))):  # MINUTE is 60 s behind a bound of 90 s
     column = "vwap" if spec == "40n" else "volume"
     found = cat(["B/X/tick"], "--bars", spec, "--select", "volume,vwap", "--no-header").stdout.splitlines()

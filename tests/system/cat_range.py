@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """stoup cat and its range: ends that cross are a usage error; a damaged block is counted."""
 import glob
+import json
 import os
+import subprocess
 
 import lib_stoup as t
 
@@ -67,4 +69,24 @@ for options in (["--first", "1"], ["--asof", str(rows[3][1])], ["--where", "size
                 ["--count", "--to", str(rows[3][1])]):
     failed = t.run([t.STOUP, "cat", *options, daemon.pool, name], expect=1)
     t.true("is damaged" in failed.stderr or "checksum" in failed.stderr, f"{options}: {failed.stderr}")
+# What was printed before it is no whole array of JSON: backward the damaged block is the last one.
+cut = t.run([t.STOUP, "cat", "--reverse", "--format", "json", daemon.pool, name], expect=1).stdout
+t.equal(len(cut.splitlines()), 1 + len(rest), "lines that were printed before the damage")
+t.equal(len(json.loads(cut + "]")), len(rest), "records of an array that was left open")
+t.true(cut[-1] != "]" and not cut.endswith("]\n"), "an array that failed in the middle has no end")
+t.equal(t.run([t.STOUP, "cat", "--skip-damaged", "--format", "json", daemon.pool, name], expect=1).stdout[-3:], "\n]\n",
+        "what --skip-damaged leaves out is told, and the array has an end")
+# A full disk behind standard output is told once; a reader that goes away is not, as `head` does.
+for command in (["cat", name], ["cat", "--count", name], ["cat", "--where", "size > 0", "--last", "5", name],
+                ["cat", "--format", "json", "--last", "9", name], ["replay", "--speed", "max", name]):
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([t.STOUP, command[0], daemon.pool, command[-1], *command[1:-1]], stdout=full, check=False,
+                              stderr=subprocess.PIPE, text=True, restore_signals=False, timeout=60)
+    told = [line for line in done.stderr.splitlines() if "records" not in line and "checksum" not in line]
+    t.equal((done.returncode, told), (1, [f"stoup {command[0]}: standard output: No space left on device"]), f"{command}")
+reading, writing = os.pipe()
+os.close(reading)
+done = subprocess.run([t.STOUP, "cat", daemon.pool, name, "--last", "50"], stdout=writing, stderr=subprocess.PIPE, text=True,
+                      restore_signals=False, check=False, timeout=60)  # SIGPIPE stays ignored, as Python has it
+t.equal((done.returncode, done.stderr), (1, ""), "the reader has gone")
 daemon.stop()

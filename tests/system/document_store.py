@@ -76,7 +76,7 @@ for series, options, expect, text in (
         (TEXTS, ["--where", "a = 1"], 1, "BINANCE/BTCUSDT/json has nothing that --where could look into: its schema is json"),
         (TEXTS, ["--path", "a"], 1, "BINANCE/BTCUSDT/json has no documents that --path could look into: its schema is json"),
         (DOCS, ["--where", "a ="], 2, '--where: filter, at "": a value is a number, true, false, null, or a text in quotes'),
-        (DOCS, ["--where", "a = 1", "--where", "b"], 2, '--where: filter, at "": =, !=, <, <=, >, >= or exists is missing'),
+        (DOCS, ["--where", "a = 1", "--where", "b"], 2, '--where: \'b\': filter, at "": =, !=, <, <=, >, >= or exists is missing'),
         (DOCS, ["--path", "a..b"], 2, '--path: path "a..b": a name is missing at ".b"'),
         (DOCS, ["--path", "a", "--format", "lines"], 2, "--format lines and --path exclude each other: lines are whole messages"),
         (DOCS, ["--format", "bson"], 2, "--format bson: none of csv, jsonl, json, lines, npy and npz")):

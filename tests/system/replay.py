@@ -63,6 +63,14 @@ t.equal(found, t.run([t.STOUP, "cat", "--merge", "--from", str(start), "--to", s
 found, told = replay("--from", str(t.T0 + 1000 * HOUR))
 t.equal((len(found.splitlines()), told), (1, "stoup replay: 0 records\n"), "a range without records")
 
+
+# ---- patterns: as of stoup cat; each series once ---------------------------------------------------------
+for asked in (["XTST.TEST/*"], ["*/CCC/mbo"], ["XTST.TEST/BBB/mbo", "XTST.TEST/*"], [names[0]] * 2 + names[1:] + names[:1]):
+    found, told = replay("--speed", "max", series=asked)
+    t.equal(found, t.run([t.STOUP, "cat", "--merge", daemon.pool, *asked]).stdout, f"a replay of {asked}")
+    t.equal(told, f"stoup replay: {1000 if 'CCC' in asked[0] else 3300} records\n", f"records of {asked}")
+t.true("no series matches 'NOPE*'" in replay(series=["NOPE*"], expect=1)[1], "a pattern that matches nothing")
+
 # ---- nothing is early: each line is read no sooner than it is due ------------------------------------------
 speed = 40
 before = time.monotonic()
@@ -94,8 +102,8 @@ for number in (signal.SIGINT, signal.SIGTERM):
     t.true(LATE.fullmatch(told) and told.endswith("; ended by a signal\n"), f"told: {told}")
     t.true(not out or out.endswith("\n"), "whole lines")
 # In the middle of printing, into a pipe that nobody reads.
-process = subprocess.Popen([t.STOUP, "replay", "--speed", "max", daemon.pool, *names * 40], stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE, text=True)
+process = subprocess.Popen([t.STOUP, "replay", "--speed", "max", "--format", "jsonl", daemon.pool, *names],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 process.stdout.readline()
 process.send_signal(signal.SIGINT)
 t.true(process.stderr.readline().endswith("ended by a signal\n"), "told while nobody reads")
@@ -106,6 +114,13 @@ process = subprocess.Popen([t.STOUP, "replay", "--format", "json", daemon.pool, 
 first = process.stdout.readline()
 process.send_signal(signal.SIGINT)
 json.loads(first + process.communicate(timeout=20)[0])
+
+# ---- a reader that goes while nothing is due -------------------------------------------------------------------
+process = subprocess.Popen([t.STOUP, "replay", "--speed", "0.001", daemon.pool, names[0]], stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True)
+t.true(process.stdout.readline().startswith("rtype,") and process.stdout.readline(), "the first record")
+process.stdout.close()
+t.equal((process.wait(20), process.stderr.read()), (-signal.SIGPIPE, ""), "it ends as `stoup cat` does")
 
 # ---- wrong use -----------------------------------------------------------------------------------------------
 for options, word in ((("--speed", "0"), "--speed 0"), (("--speed", "x"), "--speed x"), (("--speed", "2x"), "or max"),
