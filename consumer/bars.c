@@ -415,8 +415,8 @@ int stoup_bars_step(struct stoup_bars *bars, struct stoup_bars_bar *ret)
 		if (batch->bad_size) {
 			batch->bad_size = 0;
 			return stoup_error_set(&bars->error, -EBADMSG,
-				"record %llu of the series has a size below zero: the next call leaves it "
-				"out",
+				"record %llu of the series has a size below zero, which is no trade's: ask for bars "
+				"before and behind it (stoup cat --at-ordinal), or go on by the next call",
 				(unsigned long long)(batch->ordinal + batch->record_cnt - 1));
 		}
 		if (bars->pos < bars->span.record_cnt) {

@@ -306,6 +306,19 @@ done = t.run([HELPER, daemon.pool, "F/X/f", "10s"], expect=1)
 t.true("stoup_bars_next_f64" in done.stderr, done.stderr)
 daemon.stop()
 
+# ---- a size below zero: what to do is said to who has no next call ---------------------------------------------
+path = os.path.join(WORK, "below.csv")
+with open(path, "w", encoding="ascii") as out:
+    out.write("ts,price,size\n1700000000,1.5,1\n1700000001,1.5,-1\n1700000002,2.5,1\n")
+where = os.path.join(WORK, "below.store")
+t.run([t.STOUP, "ingest", "--store", where, "--quiet", "--series", "B/B/b", "--columns", "ts:time,price:price,size:i64", path])
+daemon = t.Daemon(where)
+done = t.run([t.STOUP, "cat", daemon.pool, "B/B/b", "--bars", "1m"], expect=1)
+t.true("record 1 of the series has a size below zero" in done.stderr and "--at-ordinal" in done.stderr, done.stderr)
+done = t.run([t.STOUP, "cat", daemon.pool, "B/B/b", "--bars", "1m", "--at-ordinal", "2:", "--select", "open,volume"], expect=0)
+t.equal(done.stdout, "open,volume\n2.5,1\n", "behind it")
+daemon.stop()
+
 # ---- real files -------------------------------------------------------------------------------------------------
 dbn = os.path.join(t.DATA, "dbn")
 if not os.path.isdir(dbn):
