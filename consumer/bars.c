@@ -324,10 +324,13 @@ static int source_choose(
 		rc = stoup_bars_source_find(schema, &bars->wish, &found, err);
 		if (rc < 0)
 			return rc;
-		if (i > 0 && (found.is_float != first->is_float ||
-				     found.price.exp10 != first->price.exp10 ||
-				     (found.has_size && first->has_size &&
-					     found.size.exp10 != first->size.exp10)))
+		/* Doubles are in natural units. Where the first has no size, volumes count whole ones (exp10 0). */
+		if (i > 0 &&
+			(found.is_float != first->is_float ||
+				(!found.is_float &&
+					(found.price.exp10 != first->price.exp10 ||
+						(found.has_size &&
+							found.size.exp10 != first->size.exp10)))))
 			return stoup_error_set(err, -EINVAL,
 				"schema '%s' counts prices in 10^%d and sizes in 10^%d, schema '%s' before "
 				"it in 10^%d and 10^%d: bars of both would mix units",
@@ -412,8 +415,8 @@ int stoup_bars_step(struct stoup_bars *bars, struct stoup_bars_bar *ret)
 		if (batch->bad_size) {
 			batch->bad_size = 0;
 			return stoup_error_set(&bars->error, -EBADMSG,
-				"record %llu of the series has a size below zero: the next call leaves it "
-				"out",
+				"record %llu of the series has a size below zero, which is no trade's: ask for bars "
+				"before and behind it (stoup cat --at-ordinal), or go on by the next call",
 				(unsigned long long)(batch->ordinal + batch->record_cnt - 1));
 		}
 		if (bars->pos < bars->span.record_cnt) {

@@ -46,7 +46,7 @@ static int step_decimal(const char *text, size_t len, uint64_t *ret, int32_t *re
 	size_t decimals = point ? len - (size_t)(point - text) - 1 : 0;
 
 	if (decimals > STEP_EXP10)
-		return -ERANGE;
+		return -EDOM;
 	*ret_exp10 = -(int32_t)decimals;
 	return stoup_decimal_parse_u64(text, len, *ret_exp10, ret);
 }
@@ -78,6 +78,8 @@ static int spec_text(const char *text, struct stoup_bars_spec *ret, struct stoup
 		return text_refused(text, "its number can not be read", err);
 	if (rc == 0 && step == 0)
 		return text_refused(text, "the step is zero", err);
+	if (rc == -EDOM)
+		return text_refused(text, "it has more than 18 decimals", err);
 	if (rc < 0 ||
 		(units[i].kind < STOUP_BARS_VOLUME && (uint64_t)(INT64_MAX / units[i].ns) < step))
 		return text_refused(text, "its number is too large", err);

@@ -14,6 +14,16 @@ int stoup_tool_docs_are(const struct stoup_schema *schema)
 	return (schema->flags & STOUP_SCHEMA_VARIABLE) && strcmp(schema->name, "bipf") == 0;
 }
 
+int stoup_tool_docs_broken(const struct stoup_span *span, uint64_t idx)
+{
+	struct stoup_message message;
+
+	if (!stoup_tool_docs_are(span->schema))
+		return 0;
+	message = stoup_message_at(span, idx);
+	return stoup_doc_valid(message.bytes, message.len, NULL) < 0;
+}
+
 int stoup_tool_json_is(const struct stoup_schema *schema)
 {
 	return stoup_tool_docs_are(schema) ||
@@ -169,11 +179,11 @@ static int print(struct stoup_tool_docs *docs, FILE *out, const struct stoup_mes
 	char time[STOUP_FORMAT_CAP];
 	int rc;
 
-	if (docs->path_cnt == 0)
-		return print_whole(docs, out, message->key, doc, form, frame);
-	/* Before a part of the line is out. */
+	/* Before a part of the line is out; and what is no document is left out in all forms. */
 	if (stoup_doc_valid(doc->payload - doc->tag_len, doc->tag_len + doc->payload_len, NULL))
 		return -EBADMSG;
+	if (docs->path_cnt == 0)
+		return print_whole(docs, out, message->key, doc, form, frame);
 	stoup_format_time(message->key, time);
 	fprintf(out, "%s%s", frame->lead, frame->open);
 	fprintf(out, form == STOUP_TOOL_CSV ? "%s" : "\"key\":\"%s\"", time);

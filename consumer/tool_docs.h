@@ -37,6 +37,9 @@ struct stoup_tool_docs {
 /* Are records of this schema documents? */
 int stoup_tool_docs_are(const struct stoup_schema *schema);
 
+/* Is message `idx` of a span one that should be a document and is none? 1 or 0: it will not be printed. */
+int stoup_tool_docs_broken(const struct stoup_span *span, uint64_t idx);
+
 /* Are they JSON: documents, or texts of schema json? */
 int stoup_tool_json_is(const struct stoup_schema *schema);
 

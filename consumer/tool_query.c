@@ -359,19 +359,25 @@ int stoup_query_run(struct stoup_query *query, stoup_take take, void *arg, struc
 /* ---- counts ---------------------------------------------------------------------------------------- */
 
 struct counter {
+	struct stoup_query *query;
 	uint64_t *cnts;
-	int merge;
 };
 
 static int64_t count_take(
 	void *arg, const struct stoup_run *run, uint64_t *used, struct stoup_error *err)
 {
 	const struct counter *counter = arg;
+	uint64_t broken_cnt = 0;
 
 	(void)err;
-	counter->cnts[counter->merge ? 0 : run->source] += run->cnt;
+	if (stoup_tool_docs_are(run->span->schema)) /* as many as are printed */
+		for (uint64_t i = 0; i < run->cnt; i++)
+			broken_cnt += (uint64_t)stoup_tool_docs_broken(
+				run->span, run->step > 0 ? run->from + i : run->from - i);
+	counter->query->broken_cnt += broken_cnt;
+	counter->cnts[counter->query->merge ? 0 : run->source] += run->cnt - broken_cnt;
 	*used = run->cnt;
-	return (int64_t)run->cnt;
+	return (int64_t)(run->cnt - broken_cnt);
 }
 
 /* Is a row a record, so that the index can tell how many there are? */
@@ -387,7 +393,7 @@ static int is_plain(const struct stoup_query *query)
 
 int stoup_query_count(struct stoup_query *query, uint64_t *ret, struct stoup_error *err)
 {
-	struct counter counter = {.cnts = ret, .merge = query->merge};
+	struct counter counter = {.query = query, .cnts = ret};
 	struct stoup_range range = query->range;
 	int rc = 0;
 

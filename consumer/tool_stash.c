@@ -74,17 +74,6 @@ int stoup_stash_add(struct stoup_stash *stash, size_t source, const struct stoup
 	return 0;
 }
 
-/* A message that should be a document, and is none: it will not be printed. */
-static int is_broken(const struct stoup_span *span, uint64_t idx)
-{
-	struct stoup_message message;
-
-	if (!stoup_tool_docs_are(span->schema))
-		return 0;
-	message = stoup_message_at(span, idx);
-	return stoup_doc_valid(message.bytes, message.len, NULL) < 0;
-}
-
 int64_t stoup_stash_take(
 	void *arg, const struct stoup_run *run, uint64_t *used, struct stoup_error *err)
 {
@@ -93,7 +82,7 @@ int64_t stoup_stash_take(
 
 	for (uint64_t i = 0; i < run->cnt; i++) {
 		uint64_t at = run->step > 0 ? run->from + i : run->from - i;
-		int rc = is_broken(run->span, at);
+		int rc = stoup_tool_docs_broken(run->span, at);
 
 		stash->broken_cnt += (uint64_t)rc;
 		rows += rc == 0;

@@ -34,22 +34,22 @@ static int fail(struct parse *parse, const char *what)
 
 static void blanks(struct parse *parse)
 {
-	while (*parse->at == ' ' || *parse->at == '\t' || *parse->at == '\n')
+	while (*parse->at && strchr(" \t\r\n", *parse->at))
 		parse->at++;
 }
 
 static int is_name(char c)
 {
-	return c && !strchr(" \t\n()=<>!\"'", c);
+	return c && !strchr(" \t\r\n()=<>!\"'", c);
 }
 
-/* Take a word of the language, if it comes next. */
+/* Take a word of the language, in any case, if it comes next. */
 static int take_word(struct parse *parse, const char *word)
 {
 	size_t len = strlen(word);
 
 	blanks(parse);
-	if (strncmp(parse->at, word, len) != 0 || is_name(parse->at[len]))
+	if (strncasecmp(parse->at, word, len) != 0 || is_name(parse->at[len]))
 		return 0;
 	parse->at += len;
 	return 1;
@@ -70,16 +70,35 @@ static int64_t node_add(struct parse *parse, struct stoup_doc_node node)
 
 /* ---- values ------------------------------------------------------------------------------------------- */
 
-static void number_value(struct stoup_doc_node *node, const char *text, size_t len)
+/* A decimal of the wider grammar (+1, .5, 007, 5.) as a number of JSON; its length, at most one above len. */
+static size_t number_write(const char *text, size_t len, char *dst)
+{
+	const char *at = text, *end = text + len;
+	char *out = dst;
+
+	if (*at == '-')
+		*out++ = '-';
+	at += *at == '-' || *at == '+';
+	while (at + 1 < end && at[0] == '0' && at[1] >= '0' && at[1] <= '9')
+		at++;
+	if (*at == '.')
+		*out++ = '0';
+	for (; at < end; at++)
+		if (*at != '.' || (at + 1 < end && at[1] >= '0' && at[1] <= '9'))
+			*out++ = *at;
+	return (size_t)(out - dst);
+}
+
+static void number_value(struct stoup_doc_node *node, const char *from, size_t from_len)
 {
 	int64_t integer;
+	char room[STOUP_FORMAT_CAP], *text = (char *)node->bytes + 16;
+	size_t len = number_write(from, from_len, text);
 	double nearest = stoup_doc_nearest(text, len);
-	char room[STOUP_FORMAT_CAP];
 
 	node->value = (struct stoup_doc){.payload = node->bytes, .type = STOUP_DOC_EXTENDED};
-	node->text = (const char *)node->bytes + 16;
+	node->text = text;
 	node->text_len = len;
-	memcpy(node->bytes + 16, text, len);
 	if (stoup_decimal_parse(text, len, 0, &integer) == 0) {
 		node->bytes[0] = STOUP_DOC_EXTENDED_I64;
 		memcpy(node->bytes + 1, &integer, sizeof(integer));
@@ -96,15 +115,16 @@ static void number_value(struct stoup_doc_node *node, const char *text, size_t l
 	}
 }
 
-/* A text in quotes, double or single; a backslash takes the next character as it is. */
+/* A text in quotes, double or single, by the rules of stoup_filter.h: a quote is doubled or stands behind a
+ * backslash, a backslash is doubled; any other one is a character like all. */
 static int string_value(struct parse *parse, struct stoup_doc_node *node)
 {
 	char quote = *parse->at;
 	const char *at = parse->at + 1;
 	uint32_t len = 0;
 
-	for (; *at != quote; at++) {
-		if (*at == '\\' && at[1])
+	for (; *at != quote || at[1] == quote; at++) {
+		if (*at == quote || (*at == '\\' && (at[1] == quote || at[1] == '\\')))
 			at++;
 		if (!*at)
 			return fail(parse, "a text without its second quote");
@@ -138,7 +158,7 @@ static int value_parse(struct parse *parse, struct stoup_doc_node *node)
 	}
 	while (is_name(parse->at[len]))
 		len++;
-	if (!stoup_doc_number_is(parse->at, len))
+	if (!stoup_doc_decimal_is(parse->at, len))
 		return fail(parse, "a value is a number, true, false, null, or a text in quotes");
 	number_value(node, parse->at, len);
 	parse->at += len;
@@ -153,8 +173,8 @@ static int op_parse(struct parse *parse, enum stoup_doc_op *ret)
 		const char *text;
 		enum stoup_doc_op op;
 	} ops[] = {{"==", STOUP_DOC_EQ}, {"=", STOUP_DOC_EQ}, {"!=", STOUP_DOC_NE},
-		{"<=", STOUP_DOC_LE}, {"<", STOUP_DOC_LT}, {">=", STOUP_DOC_GE},
-		{">", STOUP_DOC_GT}};
+		{"<>", STOUP_DOC_NE}, {"<=", STOUP_DOC_LE}, {"<", STOUP_DOC_LT},
+		{">=", STOUP_DOC_GE}, {">", STOUP_DOC_GT}};
 
 	if (take_word(parse, "exists")) {
 		*ret = STOUP_DOC_EXISTS;
@@ -203,13 +223,29 @@ static int64_t parse_test(struct parse *parse)
 	return rc;
 }
 
+/* A path may be `not`: then a comparison follows it. */
+static int take_not(struct parse *parse)
+{
+	const char *begin;
+
+	blanks(parse);
+	begin = parse->at;
+	if (!take_word(parse, "not"))
+		return 0;
+	blanks(parse);
+	if (!*parse->at || !strchr("=<>!", *parse->at))
+		return 1;
+	parse->at = begin;
+	return 0;
+}
+
 static int64_t parse_part(struct parse *parse)
 {
 	int64_t inner;
 
 	if (++parse->nested > NEST_CAP)
 		return fail(parse, "more than 32 brackets inside each other");
-	if (take_word(parse, "not")) {
+	if (take_not(parse)) {
 		inner = parse_part(parse);
 		if (inner >= 0)
 			inner = node_add(parse, (struct stoup_doc_node){.op = STOUP_DOC_NOT,

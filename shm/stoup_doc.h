@@ -159,7 +159,8 @@ struct stoup_doc_filter;
  *      data.e = "trade" and (data.p >= 61800 and data.p < 61900 or not data.m exists)
  *
  * A test is a path, one of = != < <= > >= and a value (a number, a text in double or single quotes, true,
- * false, null), or a path and `exists`. Numbers are compared by value, also with strings that have a
+ * false, null), or a path and `exists`. Words are taken in any case. In a text its quote is doubled or stands behind a
+ * backslash, a backslash is doubled. Numbers are compared by value, also with strings that have a
  * decimal. A test whose path leads nowhere does not hold; of values of other kinds only != holds. At most 256
  * parts, paths of at most STOUP_DOC_DEPTH_CAP steps and 1023 names and elements in all of them, those that begin
  * alike once. 0, -EINVAL with text, or -ENOMEM. Ended by stoup_doc_filter_destroy (NULL is allowed). */

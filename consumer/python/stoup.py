@@ -786,6 +786,7 @@ _STRING, _BYTES, _INT, _DOUBLE, _LIST, _OBJECT, _ATOM, _EXTENDED = range(8)
 _DEPTH = 128  # containers inside each other
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN,
                          traps=[decimal.InvalidOperation, decimal.Overflow, decimal.Underflow])
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")  # of JSON
 _get_buffer, _release_buffer = ctypes.pythonapi["PyObject_GetBuffer"], ctypes.pythonapi["PyBuffer_Release"]
 _get_buffer.restype, _get_buffer.argtypes = ctypes.c_int, [ctypes.py_object, ctypes.POINTER(_Buffer), ctypes.c_int]
 _release_buffer.restype, _release_buffer.argtypes = None, [ctypes.POINTER(_Buffer)]
@@ -811,6 +812,13 @@ def _tag(view: memoryview, at: int) -> Tuple[int, int, int]:
     return tag & 7, at, at + (tag >> 3)
 
 
+def _string(payload: memoryview) -> str:
+    try:
+        return str(payload, "utf-8")
+    except UnicodeDecodeError:
+        raise _broken(payload, "a string that is not UTF-8") from None
+
+
 def _decimal(text: str) -> Any:
     try:
         return _EXACT.create_decimal(text)
@@ -822,15 +830,20 @@ def _scalar(kind: int, payload: memoryview) -> Any:
     """int, Decimal, str, bytes, bool or None."""
     length = len(payload)
     if kind == _STRING:
-        return str(payload, "utf-8")
+        return _string(payload)
     if kind == _BYTES:
         return bytes(payload)
     if kind == _INT and length == 4 or kind == _EXTENDED and length == 9 and payload[0] in (1, 2):
         return int.from_bytes(payload[length % 4:], "little", signed=kind == _INT or payload[0] == 1)
     if kind == _DOUBLE and length == 8:
-        return _decimal(repr(struct.unpack("<d", payload)[0]))
+        number: float = struct.unpack("<d", payload)[0]
+        if number - number != 0:
+            raise _broken(payload, "a double that is not finite")
+        return _decimal(repr(number))
     if kind == _EXTENDED and length > 1 and payload[0] == 3:
-        text = str(payload[1:], "ascii")
+        text = str(payload[1:], "ascii", "replace")
+        if not _NUMBER.fullmatch(text):
+            raise _broken(payload, "a decimal that is no number of JSON")
         return _decimal(text) if any(sign in text for sign in ".eE") else _whole(text)
     if kind == _ATOM and (length == 0 or length == 1 and payload[0] < 3):
         return None if length == 0 or payload[0] == 2 else payload[0] == 1
@@ -854,7 +867,7 @@ def _members(kind: int, payload: memoryview) -> Iterator[Tuple[Optional[str], in
             found, begin, at = _tag(payload, at)
             if found != _STRING:
                 raise _broken(payload, "a key that is no string")
-            key = str(payload[begin:at], "utf-8")
+            key = _string(payload[begin:at])
         found, begin, at = _tag(payload, at)
         yield key, found, payload[begin:at]
 
@@ -1013,7 +1026,7 @@ class Document:
                 kind, begin, at = _tag(payload, at)
                 if kind != _STRING:
                     raise _broken(payload, "a key that is no string")
-                key = str(payload[begin:at], "utf-8")
+                key = _string(payload[begin:at])
             kind, begin, end = _tag(payload, at)
             yield key, self._of(kind, payload[begin:end], payload[at:end])
             at = end

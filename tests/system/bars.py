@@ -210,6 +210,29 @@ done = t.run([HELPER, daemon.pool, both, "1m", "backward"], expect=1)
 t.true("STOUP_BACKWARD" in done.stderr, done.stderr)
 daemon.stop()
 
+# ---- a merge whose first series has no sizes ------------------------------------------------------
+where = os.path.join(WORK, "sizes.store")
+for name, price, size, text in (("none", "i64 scale=-2", None, "ts,price\n1700000000,1.00\n1700000003,2.00\n"),
+                                ("whole", "i64 scale=-2", "u32", "ts,price,size\n1700000001,1.00,15\n1700000002,2.00,25\n"),
+                                ("milli", "i64 scale=-2", "i64 scale=-3", "ts,price,size\n1700000001,1.00,1.5\n1700000002,2.00,2.5\n"),
+                                ("real", "f64", None, "ts,price\n1700000000,1.00\n"),
+                                ("float", "f64", "i64 scale=-3", "ts,price,size\n1700000001,1.00,1.5\n1700000002,2.00,2.5\n")):
+    path = os.path.join(WORK, name)
+    with open(path + ".csv", "w", encoding="ascii") as out:
+        out.write(text)
+    with open(path + ".schema", "w", encoding="ascii") as out:
+        out.write(f"schema {name}\nkey ts\nts i64 time\nprice {price}\n" + (f"size {size}\n" if size else ""))
+    t.run([t.STOUP, "ingest", "--quiet", "--store", where, "--series", f"S/S/{name}", "--schema", path + ".schema",
+           "--map", "ts=ts,price=price" + (",size=size" if size else ""), path + ".csv"])
+daemon = t.Daemon(where)
+found = bars(daemon.pool, "S/S/none,S/S/whole", "1m", "last")
+t.equal([(row["count"], row["volume"], row["notional"]) for row in found], [(4, 40, 6500)], "sizes of the second series")
+done = t.run([HELPER, daemon.pool, "S/S/none,S/S/milli", "1m", "last"], expect=1)
+t.true("would mix units" in done.stderr, done.stderr)
+found = t.output([HELPER, daemon.pool, "S/S/real,S/S/float", "1m", "last", "f64"]).decode().split()
+t.equal((float(found[7]), float(found[11])), (4.0, 6.5), "doubles are in natural units, whatever the scales")
+daemon.stop()
+
 # ---- the presets' schemas ------------------------------------------------------------------------------------
 def ingested(name, text, *options):
     path = os.path.join(WORK, name)
@@ -281,6 +304,19 @@ for line, (first, group) in zip(found, groups.items()):
     t.true(math.isnan(float(line[8])), "no side")
 done = t.run([HELPER, daemon.pool, "F/X/f", "10s"], expect=1)
 t.true("stoup_bars_next_f64" in done.stderr, done.stderr)
+daemon.stop()
+
+# ---- a size below zero: what to do is said to who has no next call ---------------------------------------------
+path = os.path.join(WORK, "below.csv")
+with open(path, "w", encoding="ascii") as out:
+    out.write("ts,price,size\n1700000000,1.5,1\n1700000001,1.5,-1\n1700000002,2.5,1\n")
+where = os.path.join(WORK, "below.store")
+t.run([t.STOUP, "ingest", "--store", where, "--quiet", "--series", "B/B/b", "--columns", "ts:time,price:price,size:i64", path])
+daemon = t.Daemon(where)
+done = t.run([t.STOUP, "cat", daemon.pool, "B/B/b", "--bars", "1m"], expect=1)
+t.true("record 1 of the series has a size below zero" in done.stderr and "--at-ordinal" in done.stderr, done.stderr)
+done = t.run([t.STOUP, "cat", daemon.pool, "B/B/b", "--bars", "1m", "--at-ordinal", "2:", "--select", "open,volume"], expect=0)
+t.equal(done.stdout, "open,volume\n2.5,1\n", "behind it")
 daemon.stop()
 
 # ---- real files -------------------------------------------------------------------------------------------------

@@ -91,6 +91,17 @@ t.true("messages are no documents and were left out" in done.stderr, done.stderr
 for limit in ("--limit", "--first", "--last"):
     done = t.run([t.STOUP, "cat", limit, "1", broken, "X/a/bipf"], expect=1)
     t.true("stoup cat: 50 messages are no documents" in done.stderr, f"{limit} counts what is printed: {done.stderr}")
+lies = os.path.join(work, "lies") + "/"
+t.run([os.path.join(t.BIN, "helper_messages"), "put", lies, "none", "65536", "refuse", "X/a/bipf", "bipf", "1", "0", "9000"])
+shown = {}
+for options in ([], ["--path", "."], ["--where", "not a exists"], ["--where", "not a exists", "--last", "9000"],
+                ["--where", "not a exists", "--path", "."]):
+    done = t.run([t.STOUP, "cat", lies, "X/a/bipf", "--format", "jsonl", *options], expect=1)
+    shown[" ".join(options)] = len(done.stdout.splitlines()), done.stderr
+done = t.run([t.STOUP, "cat", lies, "X/a/bipf", "--count", "--where", "not a exists"], expect=1)
+shown["count"] = int(done.stdout.split()[1]), done.stderr
+t.equal(len(set(shown.values())), 1, f"as many in all forms, and as many told: {shown}")
+t.true(0 < shown["count"][0] < 9000, f"{shown}")
 done = t.run([t.STOUP, "export", "--format", "csv", broken, "X/a/bipf"], expect=1)
 t.true("X/a/bipf has a message that is no document" in done.stderr, done.stderr)
 done = t.run([t.STOUP, "verify", broken], expect=1)

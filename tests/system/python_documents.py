@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import shutil
+import struct
 import subprocess
 from decimal import Decimal
 
@@ -128,9 +129,17 @@ for _ in range(3000):
             outcomes.add("read")
         except stoup.Error as error:
             outcomes.add(error.errno)
-        except (UnicodeDecodeError, TypeError) as error:
+        except TypeError as error:
             outcomes.add(type(error).__name__)
-t.true({"read", 74} <= outcomes <= {"read", 74, "UnicodeDecodeError", "TypeError"}, f"outcomes: {outcomes}")
+t.true({"read", 74} <= outcomes <= {"read", 74, "TypeError"}, f"outcomes: {outcomes}")
+for lie in (b"\x08\xff", b"\x18\xed\xa0\x80", b"\x43" + struct.pack("<d", float("inf")), b"\x43" + struct.pack("<d", float("nan")),
+            *(bytes([(len(number) + 1) << 3 | 7, 3]) + number for number in (b"abc", b"1e", b"01", b"-", b".5", b"NaN", b"1_0", b"\xff"))):
+    for lies, ask in ((lie, lambda one: one.value()), (bytes([len(lie) << 3 | 4]) + lie, lambda one: one["[0]"]),
+                      (bytes([len(lie) + 2 << 3 | 5]) + b"\x08a" + lie, lambda one: list(one.items()))):
+        error = p.raises(stoup.Error, lambda: ask(stoup.Document(lies)))
+        t.equal(error.errno, 74, f"{lies!r}")
+error = p.raises(stoup.Error, lambda: list(stoup.Document(b"\x1d\x08\xff\x06").items()))
+t.equal(error.errno, 74, "a key that is no UTF-8")
 
 # ---- who keeps what -----------------------------------------------------------------------------------------------
 del found, trade, book, array, numbers, texts, rows, document, value, _

@@ -360,6 +360,8 @@ START_TEST(texts_of_specs)
 		ck_assert_ptr_nonnull(strstr(err.text, "100t trades"));
 		ck_assert_int_eq(memcmp(&spec, &before, sizeof(spec)), 0);
 	}
+	ck_assert_int_eq(stoup_bars_spec_parse("0.0000000000000000001v", &spec, &err), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(err.text, "it has more than 18 decimals"));
 	ck_assert_int_eq(stoup_bars_spec_parse("1m", NULL, &err), -EINVAL);
 	ck_assert_int_eq(stoup_bars_spec_parse(NULL, &spec, &err), -EINVAL);
 	spec.struct_len = 8;

@@ -83,10 +83,38 @@ START_TEST(a_filter_holds_where_it_should)
 		{"not not data.e='trade'", 1},
 		{"not data.e='x' and data.m=true", 0}, /* not binds closest */
 		{"  data.e\n=\t'trade'  ", 1},
+		{"data.e\r\n<>\r\n'trade'", 0},
+		/* The words, texts and numbers of filters of records. */
+		{"data.x = 'it''s'", 1},
+		{"data.x = 'it''s' AND Not data.e = 'x' Or data.m = TRUE", 1},
+		{"data.e EXISTS", 1},
+		{"data.n = NULL", 1},
+		{"data.q = +0.006 and data.q = .006 and data.q = 000.006 and data.q = 6.e-3", 1},
+		{"data.big = +0123456789012345678901. and data.big > -.5", 1},
+		{"data.big < +0123456789012345678901.", 0},
+	};
+	static const struct {
+		const char *json, *text;
+		int holds;
+	} texts[] = {
+		{"\"C:\\\\new\"", ". = 'C:\\new'",
+			1}, /* a backslash in front of others is itself */
+		{"\"C:\\\\new\"", ". = 'C:\\\\new'", 1},
+		{"\"a\\\"b\"", ". = \"a\"\"b\"", 1},
+		{"\"a\\\"b\"", ". = \"a\\\"b\"", 1},
+		{"\"a\\\\\\\"b\"", ". = 'a\\\"b'", 1},
+		{"\"\"", ". = ''", 1},
+		{"\"'\"", ". = ''''", 1},
+		{"{\"not\":2}", "not = 2", 1}, /* words that are names */
+		{"{\"not\":2}", "not not = 2", 0},
+		{"{\"and\":2}", "and = 2 and not and = 3", 1},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		ck_assert_msg(holds(trade, cases[i].text) == cases[i].holds, "%s", cases[i].text);
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		ck_assert_msg(
+			holds(texts[i].json, texts[i].text) == texts[i].holds, "%s", texts[i].text);
 	ck_assert_int_eq(holds("5", ". = 5"), 1);
 	ck_assert_int_eq(holds("[5,6]", "[1] = 6"), 1);
 	ck_assert_int_eq(holds("[5,6]", "a = 6"), 0);
@@ -106,9 +134,11 @@ START_TEST(what_is_no_filter_says_where)
 			"filter, at \"\": a value is a number, true, false, null, or a text in quotes"},
 		{"a = b",
 			"filter, at \"b\": a value is a number, true, false, null, or a text in quotes"},
-		{"a = 05",
-			"filter, at \"05\": a value is a number, true, false, null, or a text in quotes"},
+		{"a = 5e",
+			"filter, at \"5e\": a value is a number, true, false, null, or a text in quotes"},
 		{"a = 'b", "filter, at \"'b\": a text without its second quote"},
+		{"a = 'b''", "filter, at \"'b''\": a text without its second quote"},
+		{"a = 'b\\'", "filter, at \"'b\\'\": a text without its second quote"},
 		{"a < null", "filter, at \"\": true, false and null are compared by = and !="},
 		{"a = 1 b = 2", "filter, at \"b = 2\": and, or, or the end is missing"},
 		{"(a = 1", "filter, at \"\": a bracket is missing"},
