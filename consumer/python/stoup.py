@@ -906,7 +906,7 @@ def _messages(held: _Held) -> Messages:
 
 # ---- documents ---------------------------------------------------------------------------------------------
 
-_STRING, _BYTES, _INT, _DOUBLE, _LIST, _OBJECT, _ATOM, _EXTENDED = range(8)
+_STRING, _BUFFER, _INT, _DOUBLE, _LIST, _OBJECT, _ATOM, _EXTENDED = range(8)
 _DEPTH = 128  # containers inside each other
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN,
                          traps=[decimal.InvalidOperation, decimal.Overflow, decimal.Underflow])
@@ -947,7 +947,7 @@ def _scalar(kind: int, payload: memoryview) -> Any:
     length = len(payload)
     if kind == _STRING:
         return str(payload, "utf-8")
-    if kind == _BYTES:
+    if kind == _BUFFER:
         return bytes(payload)
     if kind == _INT and length == 4 or kind == _EXTENDED and length == 9 and payload[0] in (1, 2):
         return int.from_bytes(payload[length % 4:], "little", signed=kind == _INT or payload[0] == 1)
@@ -1478,6 +1478,7 @@ class _Scan:
     _step: _Step
     _run: Generator[Any, None, None]
     _pick: Any = None
+    _closed = False  # by close(): it begins no more
 
     def _begin(self) -> _Step:
         raise NotImplementedError
@@ -1525,7 +1526,7 @@ class _Scan:
         """Go on at the first record at or after a time (backward: at the last one at or before it), within the range,
         whatever was read before; also after the end and after an interrupt. A limit counts anew. Reads nothing yet."""
         key = _key(when)
-        if self._step.state == "ended":
+        if self._step.state == "ended" and not self._closed:
             self._step = self._begin()
             self._again()
         own = self._idle("seek")
@@ -1540,6 +1541,7 @@ class _Scan:
 
     def close(self) -> None:
         """End it. Arrays that it yielded stay."""
+        self._closed = True
         self._step.close()
         if not self._run.gi_running:
             self._run.close()
@@ -2384,7 +2386,7 @@ class Client:
         """Bars of the trades in [start, end): iterate for structured arrays, or bars(...).read() for all as one array.
 
         spec: "1m", "90s", "500ms", "1d" by time; "100t" trades; "5000v", "0.25v" volume; "1000000n" notional. Several series
-        are taken in one time order. A bar comes when it is complete, and `available_ns` says since when it was known.
+        are taken in one time order. A bar comes when it is complete, and its `ts_available` says since when it was known.
 
         fill: intervals without trades are bars too. partial: at the end the pending bar as well, marked. complete: the data
         are known to be complete up to there, so that bars which close by then come. offset: ns by which bars begin off
