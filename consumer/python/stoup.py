@@ -140,6 +140,12 @@ def _c_text(what: str, text: bytes) -> bytes:
     return text
 
 
+def _refused(code: int, err: "_Error") -> Exception:
+    """Of a call that was given what is not understood: a ValueError, which says what."""
+    text = err.text.decode(errors="replace")
+    return ValueError(text) if code == -errno.EINVAL else _error(code, text)
+
+
 def _seconds(what: str, value: Any) -> float:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise TypeError(f"{what} must be seconds (0 or more; float('inf') for ever), not {type(value).__name__}")
@@ -1008,9 +1014,7 @@ class _Compiled:
         rc = self._create(_c_text(type(self).__name__.lower(), text.encode("utf-8", "surrogateescape")),
                           ctypes.byref(own.it), ctypes.byref(err))
         if rc < 0:
-            if rc == -errno.EINVAL:
-                raise ValueError(err.text.decode(errors="replace"))
-            raise _error(rc, err.text.decode(errors="replace"))
+            raise _refused(rc, err)
         self.text, self._own = text, own
 
     def __repr__(self) -> str:
@@ -1638,9 +1642,7 @@ class Where:
         raw = series._current(series.client._handle())
         rc = _lib.stoup_filter_create(raw.schema, _c_text("where", text.encode("utf-8", "surrogateescape")), own.it, err)
         if rc < 0:
-            if rc == -errno.EINVAL:
-                raise ValueError(err.text.decode(errors="replace"))
-            raise _error(rc, err.text.decode(errors="replace"))
+            raise _refused(rc, err)
         self.series, self.text, self._own = series, text, own
 
     def _numbers(self, span: int, cnt: int) -> Any:
@@ -1738,7 +1740,7 @@ class Replay:
         rc = _lib.stoup_replay_open(step.open().it, options, step.top.it, err)
         if rc < 0:
             self.close()
-            raise _error(rc, err.text.decode(errors="replace"))
+            raise _refused(rc, err)
         self._speed: float = options.speed
 
     def _top(self) -> _Own:
@@ -1861,8 +1863,7 @@ class Bars:
         rc = _lib.stoup_bars_open(step.open().it, spec, step.top.it, err)
         if rc < 0:
             self.close()
-            raise ValueError(err.text.decode(errors="replace")) if rc == -errno.EINVAL else \
-                _error(rc, err.text.decode(errors="replace"))
+            raise _refused(rc, err)
         self._schema: Optional[Schema] = None
         self._failed: Optional[Error] = None
         self._know(step.top)

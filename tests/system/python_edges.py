@@ -167,7 +167,7 @@ environment.update(STOUP_LIB=os.path.join(prefix, "lib"), PATH="/nonexistent")
 FOUND = "import sys, stoup\nwith stoup.open(sys.argv[1], pool_bytes=1 << 20) as client: print(len(client.series()))"
 # Another store than that of above, whose daemon may still run.
 shutil.copytree(store, os.path.join(directory, "second"))
-t.equal(p.script(FOUND, pathlib.Path(directory, "second"), env=environment), "2\n", "stoupd beside the library")
+t.equal(p.script(FOUND, pathlib.Path(directory, "second"), env=environment), "3\n", "stoupd beside the library")
 shutil.copytree(store, os.path.join(directory, "third"))
 said = p.script(FOUND, os.path.join(directory, "third"), env={**environment, "STOUPD": "/nonexistent/stoupd"}, expect=1)
 t.true("/nonexistent/stoupd" in said, f"$STOUPD goes first: {said}")
