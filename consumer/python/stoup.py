@@ -1734,6 +1734,7 @@ class Replay:
 
     def __init__(self, series: Sequence["Series"], bounds: _Range, options: _ReplayOptions) -> None:
         self.series, self.ended = tuple(series), False
+        self._last: Dict[str, int] = {}
         self._schemas, self._hand = [one.schema for one in series], _Held()
         self._step = step = _merged(series, bounds)
         step.top, err = _Own(_lib.stoup_replay_close, ctypes.c_void_p(), step.own), _Error()
@@ -1760,7 +1761,7 @@ class Replay:
                 left = timeout - (time.monotonic() - begun)
                 rc = _lib.stoup_replay_next(top.it, int(max(0.0, min(left, _SLICE)) * 1e9), hand.span())
                 if rc == 0:
-                    self.ended = True
+                    self._last, self.ended = self.stats(), True
                     self.close()
                     break
                 if rc == 2 or rc == -errno.EINTR:
@@ -1812,7 +1813,9 @@ class Replay:
 
     def stats(self) -> Dict[str, int]:
         """How it goes: record_cnt, span_cnt, late_cnt, late_max_ns, late_p50_ns, late_p99_ns, data_ns, skipped_ns, due_ns,
-        paused."""
+        paused. After the end what it was then."""
+        if self.ended:
+            return dict(self._last)
         raw = _ReplayState(struct_len=ctypes.sizeof(_ReplayState))
         _lib.stoup_replay_stats(self._top().it, raw)
         return {name: getattr(raw, name) for name, _ in _ReplayState._fields_[1:-1]}
