@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "consumer/bars.h"
+#include "consumer/merge.h"
 
 /* ---- sums ------------------------------------------------------------------------------------- */
 
@@ -364,6 +365,7 @@ static int at_end(struct stoup_bars *bars, struct stoup_bars_bar *ret)
 
 int stoup_bars_span(struct stoup_bars *bars)
 {
+	int64_t place;
 	int rc;
 
 	bars->span.record_cnt = bars->pos = 0;
@@ -382,9 +384,10 @@ int stoup_bars_span(struct stoup_bars *bars)
 		bars->failed = 1;
 		return rc;
 	}
-	/* Where records kept their order, the segment's first key is when it began. */
-	if (bars->span.first_key > bars->clock)
-		bars->clock = bars->span.first_key;
+	/* Where records kept their order, the range may have cut away those that had a later key than the first. */
+	place = stoup_span_place(bars->cur, &bars->span);
+	if (place > bars->clock)
+		bars->clock = place;
 	return 1;
 }
 

@@ -100,7 +100,7 @@ struct stoup_cursor {
 	int no_ahead;     /* whoever has it reads ahead (merge_ahead.c) */
 	struct stoup_merge
 		*merge; /* it is many cursors: of all else here only st, owed and error count */
-	int owed; /* stoup_next returned owed_span, which could not be held: it comes again */
+	int owed;       /* stoup_next returned owed_span, which could not be held: it comes again */
 	/* the span that is out: its last record (backward: its first) becomes the anchor */
 	const uint8_t *span_base;
 	uint64_t span_cnt, span_ordinal; /* 0 records: none is out */
@@ -122,6 +122,7 @@ struct stoup_cursor {
 		high; /* the range's ordinals in the cursor's snapshot, as far as they are known */
 	int64_t until; /* the limit as an ordinal, end or (backward) begin, maybe below 0; where `limited` */
 	int limited;
+	int bare; /* STOUP_FOLLOW: at the last end nothing had been handed out since the begin, or the last seek */
 	int followed; /* the snapshot is a newer one of the same daemon, or of the one after it */
 	uint64_t next_off; /* resuming: records between the anchor and the border */
 	struct stoup_span owed_span;

@@ -52,6 +52,7 @@ int stoup_follow(struct stoup_cursor *cur)
 	uint64_t daemon_seq;
 	int rc;
 
+	cur->bare = !cur->anchor.valid;
 	/* The limit was reached; or a batch ends here, and the next call looks. */
 	if ((cur->limited && cur->until <= (int64_t)stoup_cursor_total(cur)) || cur->hasty)
 		return 0;

@@ -61,6 +61,28 @@ static void kept_fill(
 	lane->key_stride = sizeof(*lane->kept);
 }
 
+int64_t stoup_span_place(const struct stoup_cursor *cur, const struct stoup_span *span)
+{
+	const struct stoup_catalog_segment *seg = NULL;
+	const struct stoup_part *part;
+	int64_t highest, key;
+
+	if (cur->merge)
+		return stoup_merge_place(cur, span);
+	seg = segment_of(cur, span->ordinal, &part);
+	highest = seg->first_key;
+	if (!(part->series->flags & STOUP_CATALOG_KEEP_ORDER))
+		return highest;
+	/* Those in front of the span lie in the same segment, whose bytes are as good as its own. */
+	for (uint64_t back = span->ordinal - part->ordinal - seg->ordinal; back > 0; back--) {
+		key = stoup_record_key(
+			(const uint8_t *)span->base - back * span->stride, 0, span->schema);
+		if (key > highest && key <= seg->last_key)
+			highest = key;
+	}
+	return highest;
+}
+
 static int kept_room(struct stoup_lane *lane, uint64_t cnt)
 {
 	int64_t *room;

@@ -431,6 +431,14 @@ struct stoup_session *stoup_merge_session(const struct stoup_cursor *cur)
 	return cur->merge->lanes[cur->merge->source].cur->ses;
 }
 
+int64_t stoup_merge_place(const struct stoup_cursor *cur, const struct stoup_span *run)
+{
+	const struct stoup_lane *lane = &cur->merge->lanes[cur->merge->source];
+
+	/* The piece stays until the next call. */
+	return stoup_lane_at(lane, run->ordinal - lane->span.ordinal);
+}
+
 uint64_t stoup_merge_span_bytes(const struct stoup_cursor *cur, const struct stoup_span *span)
 {
 	const struct stoup_merge *m = cur->merge;

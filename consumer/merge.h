@@ -67,6 +67,10 @@ int stoup_lane_piece(struct stoup_lane *lane);
 
 void stoup_lane_fini(struct stoup_lane *lane);
 
+/* No later than the place of the first record of a span that `cur` has just yielded, and no earlier than the greatest key
+ * in front of it in its series. Not of messages. */
+int64_t stoup_span_place(const struct stoup_cursor *cur, const struct stoup_span *span);
+
 /* Records of the piece that are to come. */
 static inline uint64_t stoup_lane_left(const struct stoup_lane *lane)
 {
@@ -128,6 +132,9 @@ struct stoup_merge {
 };
 
 int stoup_merge_next(struct stoup_cursor *cur, struct stoup_span *ret);
+
+/* The place of the first record of the run that is out. */
+int64_t stoup_merge_place(const struct stoup_cursor *cur, const struct stoup_span *run);
 int64_t stoup_merge_skip(struct stoup_cursor *cur);
 void stoup_merge_close(struct stoup_cursor *cur);
 

@@ -158,6 +158,9 @@ void stoup_cursor_again(struct stoup_cursor *cur)
 		cur->pending |= STOUP_PENDING_ANCHOR;
 	else if (!cur->followed || (cur->pending & STOUP_PENDING_EDGES))
 		count_anew(cur);
+	/* Nothing was there: whatever the range has now is later, and what STOUP_LAST means was settled. */
+	if (!cur->anchor.valid && cur->bare)
+		cur->pending &= ~STOUP_PENDING_EDGES;
 	/* Else which ones were the last is settled, though none was handed out: what follows is not among them. */
 	stoup_cursor_rewind(cur);
 }
@@ -400,6 +403,7 @@ int stoup_seek(struct stoup_cursor *cur, int64_t key_ns)
 	stoup_grip_release(cur->ses, &cur->hand, &cur->grip);
 	/* Nothing was passed; what was asked for is all that another snapshot needs. */
 	cur->anchor.valid = 0;
+	cur->bare = 0;
 	cur->tail_next = 0;
 	if (cur->pending & STOUP_PENDING_ANCHOR) {
 		cur->pending &= ~STOUP_PENDING_ANCHOR;

@@ -176,7 +176,8 @@ static inline void steps_start(void)
 		.ready_fd = -1,
 		.quiet = 1};
 	d->uid = geteuid();
-	d->lock_fd = d->home_fd = d->spare_fd = d->listen_fd = d->epoll_fd = d->signal_fd = d->watch_fd = -1;
+	d->lock_fd = d->home_fd = d->spare_fd = d->listen_fd = d->epoll_fd = d->signal_fd =
+		d->watch_fd = -1;
 	d->control_region.fd = d->control_region.ro_fd = -1;
 	d->data_region.fd = d->data_region.ro_fd = -1;
 	for (uint32_t i = 0; i < STOUP_PENDING_CAP; i++)

@@ -19,6 +19,7 @@
 #include "consumer/stoup_bars.h"
 
 int __wrap_stoup_next(struct stoup_cursor *cur, struct stoup_span *ret);
+int64_t __wrap_stoup_span_place(const struct stoup_cursor *cur, const struct stoup_span *span);
 
 static uint64_t seed = 77;
 
@@ -73,6 +74,12 @@ int __wrap_stoup_next(struct stoup_cursor *cur, struct stoup_span *ret)
 		.schema = feed_schema};
 	feed_at += cnt;
 	return 1;
+}
+
+/* All of it is one segment, and a span never begins behind a greater key than the cursor has yielded. */
+int64_t __wrap_stoup_span_place(const struct stoup_cursor *cur, const struct stoup_span *span)
+{
+	return cur == &cursor ? span->first_key : INT64_MIN;
 }
 
 /* A cursor of cnt records, in spans of at most `cap`. */
