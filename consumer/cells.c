@@ -672,7 +672,8 @@ void stoup_grip_release(struct stoup_session *ses, struct stoup_hand *hand, stru
 
 /* ---- for hold.c and fork.c ------------------------------------------------------------------- */
 
-int stoup_cell_share(struct stoup_session *ses, uint32_t idx, uint32_t *ret)
+int stoup_cell_share(
+	struct stoup_session *ses, uint32_t idx, const struct stoup_promise *own, uint32_t *ret)
 {
 	struct stoup_cell *cell = &ses->cells[idx];
 	uint32_t other;
@@ -690,7 +691,7 @@ int stoup_cell_share(struct stoup_session *ses, uint32_t idx, uint32_t *ret)
 		}
 		idx = other;
 	}
-	rc = promise_join(ses, &ses->cells[idx], NULL, NULL);
+	rc = promise_join(ses, &ses->cells[idx], own, NULL);
 	if (rc < 0)
 		return rc;
 	ses->cells[idx].refs++;

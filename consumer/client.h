@@ -426,9 +426,10 @@ void stoup_fork_auto_fini(struct stoup *st);
 /* ---- hold.c ---------------------------------------------------------------------------------- */
 
 /* As stoup_hold, for a cursor that gives the span's block back next: what its hand (NULL: none) has reserved
- * becomes the lease's, so that the block's bytes count once. */
-int stoup_hold_from(
-	const struct stoup_span *span, struct stoup_hand *hand, struct stoup_lease *ret);
+ * becomes the lease's, so that the block's bytes count once. For a merge that holds its own run, `own` is its promise
+ * (else NULL): the block stays drawn from it, and the share pays when the merge takes another block meanwhile. */
+int stoup_hold_from(const struct stoup_span *span, struct stoup_hand *hand,
+	const struct stoup_promise *own, struct stoup_lease *ret);
 
 /* ---- cells.c --------------------------------------------------------------------------------- */
 
@@ -459,8 +460,9 @@ void stoup_hand_fini(struct stoup_session *ses, struct stoup_hand *hand);
 void stoup_cells_settle(struct stoup_session *ses, uint32_t cell_high);
 
 /* One reference more on the bytes that cell `cell_idx` leases, under the mutex: 0 with the cell that
- * counts; -EDQUOT. */
-int stoup_cell_share(struct stoup_session *ses, uint32_t cell_idx, uint32_t *ret);
+ * counts; -EDQUOT. A cell that was drawn from `own` (NULL: none) stays so. */
+int stoup_cell_share(struct stoup_session *ses, uint32_t cell_idx, const struct stoup_promise *own,
+	uint32_t *ret);
 
 /* One reference less, under the mutex. 1: the doorbell must ring. */
 int stoup_cell_drop(struct stoup_session *ses, uint32_t cell_idx);

@@ -32,8 +32,8 @@ static int take(struct stoup_cursor *cur, struct stoup_held *ret, uint64_t *byte
 
 	if (rc <= 0)
 		return rc;
-	rc = stoup_hold_from(
-		&held.span, cur->direct || cur->merge ? NULL : &cur->hand, &held.lease);
+	rc = stoup_hold_from(&held.span, cur->direct || cur->merge ? NULL : &cur->hand,
+		cur->merge ? &cur->merge->promise : NULL, &held.lease);
 	if (rc < 0)
 		return owe(cur, &held.span, rc);
 	if (cur->merge) {

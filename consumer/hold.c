@@ -65,10 +65,11 @@ static struct stoup_session *span_session(struct stoup *st, const struct stoup_s
 
 int stoup_hold(const struct stoup_span *span, struct stoup_lease *ret)
 {
-	return stoup_hold_from(span, NULL, ret);
+	return stoup_hold_from(span, NULL, NULL, ret);
 }
 
-int stoup_hold_from(const struct stoup_span *span, struct stoup_hand *hand, struct stoup_lease *ret)
+int stoup_hold_from(const struct stoup_span *span, struct stoup_hand *hand,
+	const struct stoup_promise *own, struct stoup_lease *ret)
 {
 	struct stoup *st = span ? span->client : NULL;
 	struct stoup_session *ses = NULL;
@@ -92,7 +93,7 @@ int stoup_hold_from(const struct stoup_span *span, struct stoup_hand *hand, stru
 			ses->reserved_bytes -= reserved;
 			hand->reserved = 0;
 		}
-		rc = stoup_cell_share(ses, span->cell_idx, &cell_idx);
+		rc = stoup_cell_share(ses, span->cell_idx, own, &cell_idx);
 		if (rc < 0) {
 			if (hand) {
 				ses->reserved_bytes += reserved;

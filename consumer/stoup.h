@@ -437,7 +437,9 @@ struct stoup_held {
  * and so on, each as a whole; what is not written stays untouched. The leases are given back by stoup_release,
  * in any order; the cursor itself keeps nothing between two calls.
  * Returns the number of spans, 0 at the end, or a negative errno as of stoup_next and stoup_hold: nothing was
- * handed out then, and nothing is lost, a later call yields the same span. May be mixed with stoup_next. */
+ * handed out then, and nothing is lost, a later call yields the same span. May be mixed with stoup_next. Runs of a
+ * merge cost nothing of what this process may lease while the merge stands in their blocks; those of blocks that it has
+ * passed do, and a call may be -EDQUOT then: release some, and call again. */
 STOUP_API int64_t stoup_next_held(
 	struct stoup_cursor *cur, struct stoup_held *const *ret, size_t cnt, uint64_t bytes);
 

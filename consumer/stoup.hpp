@@ -26,7 +26,11 @@
  *      }
  *
  * Costs: the loop over a span is the loop that C compiles to; a span costs one stoup_next. Nothing is
- * allocated but one word for each attachment, and what list() returns.
+ * allocated but one word for each attachment, and what list() and lookup() return.
+ *
+ * Questions: ranges by time and by record number, limits, seek, count; as-of of one series (cursor::asof) and of many
+ * (client::lookup); merges of one struct (a cursor) or of several (merged, whose runs are visited); where, a filter of
+ * records; bars; replay, a cursor or a merge by the clock.
  *
  * Owners: client, cursor, lease and array can be moved, not copied. All but the client keep the attachment,
  * so that they may outlive the client they came from. A series is a value; it is good as long as any of
@@ -59,11 +63,13 @@
 #include <memory>
 #include <new>
 #include <optional>
+#include <ranges>
 #include <ratio>
 #include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -76,7 +82,9 @@
 #include <unistd.h>
 
 #include "stoup.h"
+#include "stoup_bars.h"
 #include "stoup_docs.h"
+#include "stoup_filter.h"
 
 struct stoup {
 	stoup() = delete;
@@ -84,8 +92,14 @@ struct stoup {
 	stoup &operator=(const stoup &) = delete;
 	~stoup() = delete;
 
+	enum class way { forward, backward };
+
 	template <class T> class series;
 	template <class T> class lease;
+	template <class T, way W = way::forward> class cursor;
+	template <class... T> class merged;
+	template <class From> class replay;
+	template <class B = ::stoup_bar_record> class bars;
 
 	/* ---- times ------------------------------------------------------------------------- */
 
@@ -329,6 +343,10 @@ struct stoup {
 
 	/* A series whose records are known to be objects of T. */
 	template <class T> class series : public series_info {
+	public:
+		using record_type = T;
+
+	private:
 		friend class series_info;
 		explicit series(const ::stoup_series &raw) noexcept : series_info(raw) {}
 	};
@@ -380,8 +398,26 @@ struct stoup {
 	struct range {
 		bound from{};
 		bound to{};
-		std::uint32_t flags = 0; /* STOUP_DIRECT, STOUP_DIRECT_OR_POOL */
+		std::uint32_t flags = 0; /* STOUP_DIRECT, STOUP_FROM_AFTER ...: all but STOUP_BACKWARD */
+		std::uint32_t limit = 0; /* at most so many records; 0 = all */
 	};
+
+	/* Records [from, to) by their numbers:
+	 *      st.scan(es, stoup::ordinals(1000, 2000)) */
+	static constexpr range ordinals(std::uint64_t from, std::uint64_t to = UINT64_MAX) noexcept
+	{
+		constexpr std::uint64_t most = INT64_MAX;
+		range part;
+
+		part.flags = STOUP_ORDINALS;
+		if (to <= from || from >= most) /* nothing; 0 would be an open end */
+			from = to = 1;
+		if (from > 0)
+			part.from = at(static_cast<std::int64_t>(from));
+		if (to < most)
+			part.to = at(static_cast<std::int64_t>(to));
+		return part;
+	}
 
 	/* ---- the attachment, shared by client, cursors and leases ------------------------------ */
 
@@ -515,17 +551,33 @@ struct stoup {
 		struct ::stoup_array raw_;
 	};
 
-	/* ---- cursors ----------------------------------------------------------------------- */
+	/* ---- as of ------------------------------------------------------------------------- */
 
-	enum class way { forward, backward };
+	/* The record that was known at a time, or none: good until the next call on its cursor. */
+	template <class T> class found {
+	public:
+		explicit operator bool() const noexcept { return raw_.record_cnt != 0; }
+		const T &operator*() const noexcept { return *static_cast<const T *>(raw_.base); }
+		const T *operator->() const noexcept { return static_cast<const T *>(raw_.base); }
+		/* With its number (ordinal). */
+		const ::stoup_span &raw() const noexcept { return raw_; }
+
+	private:
+		template <class, way> friend class cursor;
+		::stoup_span raw_{};
+	};
+
+	/* ---- cursors ----------------------------------------------------------------------- */
 
 	template <class T, way W> class record_view;
 	template <class T, way W> class record_reader;
 
 	/* A scan: an input range of spans. Backward, the spans come from the end of the range to its begin,
 	 * the records inside of each lie in memory as ever; records() is in order either way. */
-	template <class T, way W = way::forward> class cursor {
+	template <class T, way W> class cursor {
 	public:
+		using item = std::span<const T>;
+
 		cursor(attachment home, ::stoup_cursor *raw) noexcept : home_(std::move(home)), raw_(raw) {}
 		cursor(cursor &&other) noexcept
 			: home_(std::move(other.home_)), raw_(std::exchange(other.raw_, nullptr)),
@@ -567,15 +619,39 @@ struct stoup {
 		}
 
 		/* Keep the records of the span that came last beyond the next call. */
-		expected<lease<T>> try_hold() const noexcept
+		expected<lease<T>> try_hold() const noexcept { return held_as<T>(span_); }
+		expected<lease<T>> try_hold(const found<T> &one) const noexcept
 		{
-			::stoup_lease held;
-			int rc = ::stoup_hold(&span_, &held);
-
-			if (rc < 0)
-				return error(-rc, hold_text(rc));
-			return lease<T>(home_, held, records_here());
+			return held_as<T>(one.raw());
 		}
+
+		/* Go on at a time, within the range, whatever was read before: see stoup_seek. */
+		expected<done> try_seek(time to) noexcept
+		{
+			int rc = ::stoup_seek(raw_, to.time_since_epoch().count());
+
+			span_ = {};
+			if (rc == -EINVAL && !raw_)
+				return error(EINVAL, "there is no cursor: it was moved from");
+			if (rc < 0)
+				return error(*::stoup_cursor_error(raw_));
+			return done();
+		}
+
+		/* The last record at or before a time, or strictly before it, within the range: in any order of times,
+		 * and apart from the scan. Bars count from their close. See stoup_asof. */
+		expected<found<T>> try_asof(time) && = delete; /* gone with the cursor: name it */
+		expected<found<T>> try_asof(time when) & noexcept { return look(::stoup_asof, when); }
+		expected<found<T>> try_asof_before(time) && = delete;
+		expected<found<T>> try_asof_before(time when) & noexcept
+		{
+			return look(::stoup_asof_before, when);
+		}
+
+		/* Of a merge: which of its series the span that came last is of. */
+		std::uint32_t source() const noexcept { return ::stoup_cursor_source(raw_); }
+		/* Of a scan with a filter: segments that it did not read. */
+		std::uint64_t left_out() const noexcept { return ::stoup_cursor_left_out(raw_); }
 
 		/* The span that came last, with the number of its first record (ordinal) and its keys. */
 		const ::stoup_span &raw() const noexcept { return span_; }
@@ -591,6 +667,12 @@ struct stoup {
 		}
 		std::uint64_t skip() { return try_skip().value(); }
 		lease<T> hold() const { return try_hold().value(); }
+		lease<T> hold(const found<T> &one) const { return try_hold(one).value(); }
+		void seek(time to) { try_seek(to).value(); }
+		found<T> asof(time) && = delete; /* gone with the cursor: name it */
+		found<T> asof(time when) & { return try_asof(when).value(); }
+		found<T> asof_before(time) && = delete;
+		found<T> asof_before(time when) & { return try_asof_before(when).value(); }
 
 		/* Single pass: begin() fetches the next span. A cursor that is moved leaves its iterators
 		 * behind. After a throw the cursor is where it was: skip(), or begin() again. */
@@ -629,6 +711,37 @@ struct stoup {
 #endif
 
 	private:
+		template <class...> friend class merged;
+		template <class> friend class replay;
+		template <class> friend class bars;
+
+		/* A span that came by another call of the library, such as stoup_replay_next. */
+		item take(const ::stoup_span &span) noexcept
+		{
+			span_ = span;
+			return records_here();
+		}
+		template <class U> expected<lease<U>> held_as(const ::stoup_span &span) const noexcept
+		{
+			::stoup_lease held;
+			int rc = ::stoup_hold(&span, &held);
+
+			if (rc < 0)
+				return error(-rc, hold_text(rc));
+			return lease<U>(home_, held,
+				std::span<const U>(static_cast<const U *>(span.base), span.record_cnt));
+		}
+		expected<found<T>> look(int (*call)(::stoup_cursor *, std::int64_t, ::stoup_span *),
+			time when) noexcept
+		{
+			found<T> answer;
+
+			if (!raw_)
+				return error(EINVAL, "there is no cursor: it was moved from");
+			if (call(raw_, when.time_since_epoch().count(), &answer.raw_) < 0)
+				return error(*::stoup_cursor_error(raw_));
+			return answer;
+		}
 		int advance() noexcept
 		{
 			int rc = ::stoup_next(raw_, &span_);
@@ -658,6 +771,33 @@ struct stoup {
 	};
 
 #ifdef __cpp_exceptions
+	/* Single pass over what next() gives, up to an empty one. */
+	template <class From> class step_iterator {
+	public:
+		using iterator_concept = std::input_iterator_tag;
+		using value_type = typename From::item;
+		using difference_type = std::ptrdiff_t;
+
+		step_iterator() noexcept = default;
+		explicit step_iterator(From &from) : from_(&from), now_(from.next()) {}
+		const value_type &operator*() const noexcept { return now_; }
+		step_iterator &operator++()
+		{
+			now_ = {};
+			now_ = from_->next();
+			return *this;
+		}
+		void operator++(int) { ++*this; }
+		friend bool operator==(const step_iterator &it, std::default_sentinel_t) noexcept
+		{
+			return it.now_.empty();
+		}
+
+	private:
+		From *from_ = nullptr;
+		value_type now_{};
+	};
+
 	template <class T, way W> class record_iterator {
 	public:
 		using iterator_concept = std::input_iterator_tag;
@@ -1038,6 +1178,469 @@ struct stoup {
 		std::unique_ptr<::stoup_doc_filter, destroy> made_;
 	};
 
+	/* ---- merges ----------------------------------------------------------------------------
+	 *
+	 *      for (auto run : st.merge(trades, quotes))               // of different structs, in one order of time
+	 *              run.visit([&](std::span<const stoup_trade> some) { ... },
+	 *                        [&](std::span<const stoup_mbp1> some) { ... });
+	 *
+	 * One callable for each series, in their order, or one that takes them all. Merges of one struct are cursors
+	 * (st.merge(vector_of_series)), whose source() says which series the span is of. */
+	template <class... T> class merged {
+	public:
+		template <std::size_t I> using record_of = std::tuple_element_t<I, std::tuple<T...>>;
+
+		/* Records of one series, up to where another one has an earlier one: good until the next call. */
+		class run {
+		public:
+			run() noexcept = default;
+			std::uint32_t source() const noexcept { return source_; }
+			std::uint64_t size() const noexcept { return raw_.record_cnt; }
+			bool empty() const noexcept { return raw_.record_cnt == 0; }
+			const ::stoup_span &raw() const noexcept { return raw_; }
+			/* The records where they are of series I, else none. */
+			template <std::size_t I> std::span<const record_of<I>> get() const noexcept
+			{
+				return {static_cast<const record_of<I> *>(raw_.base),
+					source_ == I ? raw_.record_cnt : 0};
+			}
+			template <class... F>
+				requires(sizeof...(F) == sizeof...(T) || sizeof...(F) == 1)
+			void visit(F &&...calls) const
+			{
+				call(std::index_sequence_for<T...>(), std::forward_as_tuple(calls...));
+			}
+
+		private:
+			friend class merged;
+			run(const ::stoup_span &raw, std::uint32_t source) noexcept
+				: raw_(raw), source_(source)
+			{
+			}
+			template <std::size_t... I, class Calls>
+			void call(std::index_sequence<I...>, const Calls &calls) const
+			{
+				constexpr bool one = std::tuple_size_v<Calls> == 1;
+
+				(void)((!empty() && source_ == I &&
+					       (std::get<one ? 0 : I>(calls)(get<I>()), true)) ||
+					...);
+			}
+			::stoup_span raw_{};
+			std::uint32_t source_ = 0;
+		};
+		using item = run;
+
+		explicit merged(cursor<std::byte> from) noexcept : from_(std::move(from)) {}
+
+		/* As of cursor; an empty run is the end. */
+		expected<run> try_next() && = delete; /* gone with the merge: name it */
+		expected<run> try_next() & noexcept
+		{
+			auto some = from_.try_next();
+
+			if (!some)
+				return some.error();
+			return here();
+		}
+		expected<std::uint64_t> try_skip() noexcept { return from_.try_skip(); }
+		expected<done> try_seek(time to) noexcept { return from_.try_seek(to); }
+		/* Keep the run that came last, which is of series I: EINVAL where it is not. */
+		template <std::size_t I> expected<lease<record_of<I>>> try_hold() const noexcept
+		{
+			if (from_.source() != I)
+				return error(EINVAL, "the run that came last is of another series");
+			return from_.template held_as<record_of<I>>(from_.raw());
+		}
+		::stoup_cursor *get() const noexcept { return from_.get(); }
+
+#ifdef __cpp_exceptions
+		run next() && = delete;
+		run next() & { return try_next().value(); }
+		std::uint64_t skip() { return try_skip().value(); }
+		void seek(time to) { try_seek(to).value(); }
+		template <std::size_t I> lease<record_of<I>> hold() const
+		{
+			return try_hold<I>().value();
+		}
+		using iterator = step_iterator<merged>;
+		iterator begin() { return iterator(*this); }
+		std::default_sentinel_t end() const noexcept { return {}; }
+#endif
+
+	private:
+		template <class> friend class replay;
+		run here() const noexcept { return run(from_.raw(), from_.source()); }
+		run take(const ::stoup_span &span) noexcept
+		{
+			from_.take(span);
+			return here();
+		}
+		cursor<std::byte> from_;
+	};
+
+	/* ---- filters of records ----------------------------------------------------------------
+	 *
+	 *      stoup::where dear(es, "price > 4800 and side = 'B'");
+	 *      std::uint32_t room[1024];
+	 *
+	 *      for (std::span<const stoup_mbo> span : st.scan(es, dear))     // segments that have none are not read
+	 *              for (std::uint32_t i : dear.selected(span, room))
+	 *                      use(span[i]);
+	 *
+	 * Immutable, for all threads; the language is in stoup_filter.h. Good as long as the attachment of its series. */
+	template <class T> class where {
+	public:
+		class selection;
+
+		static expected<where> try_make(const series<T> &of, zstring text) noexcept
+		{
+			::stoup_filter *made;
+			::stoup_error err;
+
+			if (::stoup_filter_create(&of.schema(), text.at, &made, &err) < 0)
+				return error(err);
+			return where(&of.schema(), made);
+		}
+
+		bool holds(const T &record) const noexcept
+		{
+			return ::stoup_filter_match(made_.get(), &record) == 1;
+		}
+		/* The first numbers of records from `from` on that match, ascending, as many as `room` takes; fewer mean
+		 * that the whole span was looked at. EFBIG for more than 2^32 records: cut them. */
+		expected<std::span<const std::uint32_t>> try_select(std::span<const T> among,
+			std::span<std::uint32_t> room, std::uint64_t from = 0) const noexcept
+		{
+			::stoup_span raw{};
+			std::int64_t cnt;
+
+			raw.base = among.data();
+			raw.record_cnt = among.size();
+			raw.stride = sizeof(T);
+			raw.schema = schema_;
+			cnt = ::stoup_filter_span(made_.get(), &raw, from, room.data(), room.size());
+			if (cnt < 0)
+				return error(static_cast<int>(-cnt), "the filter cannot be asked of that span");
+			return std::span<const std::uint32_t>(room.first(static_cast<std::size_t>(cnt)));
+		}
+		::stoup_filter *get() const noexcept { return made_.get(); }
+
+#ifdef __cpp_exceptions
+		where(const series<T> &of, zstring text) : where(try_make(of, text).value()) {}
+		std::span<const std::uint32_t> select(std::span<const T> among,
+			std::span<std::uint32_t> room, std::uint64_t from = 0) const
+		{
+			return try_select(among, room, from).value();
+		}
+		/* All of them, however many: a range of numbers that is filled `room` by `room`. */
+		selection selected(std::span<const T> among, std::span<std::uint32_t> room) const
+		{
+			return selection(*this, among, room);
+		}
+#endif
+
+	private:
+		struct destroy {
+			void operator()(::stoup_filter *made) const noexcept { ::stoup_filter_destroy(made); }
+		};
+		where(const ::stoup_schema *schema, ::stoup_filter *made) noexcept
+			: schema_(schema), made_(made)
+		{
+		}
+		const ::stoup_schema *schema_;
+		std::unique_ptr<::stoup_filter, destroy> made_;
+	};
+
+	/* ---- bars ------------------------------------------------------------------------------
+	 *
+	 *      for (const stoup_bar_record &bar : st.bars(es, "1m"))
+	 *              use(bar.close, bar.volume);                // integers of the scales that bars.schema() tells
+	 *
+	 * Or st.bars<stoup_bar_record_f64>(...) in doubles. See stoup_bars.h: nothing looks ahead. */
+	struct bars_spec : ::stoup_bars_spec {
+		bars_spec() noexcept : ::stoup_bars_spec() { struct_len = sizeof(::stoup_bars_spec); }
+		/* "1m", "100t", "5000v" ...; the other members may be set afterwards. */
+		static expected<bars_spec> try_make(zstring text) noexcept
+		{
+			bars_spec made;
+			::stoup_error err;
+
+			if (::stoup_bars_spec_parse(text.at, &made, &err) < 0)
+				return error(err);
+			return made;
+		}
+#ifdef __cpp_exceptions
+		bars_spec(const char *text) : bars_spec(try_make(text).value()) {}
+		bars_spec(const std::string &text) : bars_spec(try_make(text).value()) {}
+#endif
+	};
+
+	template <class B> class bars {
+		static_assert(std::is_same_v<B, ::stoup_bar_record> ||
+				      std::is_same_v<B, ::stoup_bar_record_f64>,
+			"bars are stoup_bar_record or stoup_bar_record_f64");
+
+	public:
+		using item = std::optional<B>;
+
+		bars(bars &&) noexcept = default;
+		bars &operator=(bars &&) = delete;
+
+		/* Of what a forward cursor yields from its place on, which is the bars' from now on. */
+		template <class T>
+		static expected<bars> try_make(cursor<T> from, const bars_spec &spec) noexcept
+		{
+			::stoup_bars *made;
+			::stoup_error err;
+
+			if (::stoup_bars_open(from.get(), &spec, &made, &err) < 0)
+				return error(err);
+			return bars(std::move(from.home_), std::exchange(from.raw_, nullptr), made);
+		}
+
+		/* The next bar; none is the end. After ETIMEDOUT and the like call it again. */
+		expected<std::optional<B>> try_next() noexcept
+		{
+			B bar;
+			int rc;
+
+			if constexpr (std::is_same_v<B, ::stoup_bar_record>)
+				rc = ::stoup_bars_next(made_.get(), &bar);
+			else
+				rc = ::stoup_bars_next_f64(made_.get(), &bar);
+			if (rc < 0)
+				return error(*::stoup_bars_error(made_.get()));
+			return rc > 0 ? std::optional<B>(bar) : std::optional<B>();
+		}
+		/* Scales of prices and volumes; NULL of a merge that has not yielded yet. */
+		const ::stoup_schema *schema() const noexcept { return ::stoup_bars_schema(made_.get()); }
+		/* Step over the segment at which the last step failed. */
+		std::int64_t skip() noexcept { return ::stoup_cursor_skip(from_.get()); }
+		::stoup_bars *get() const noexcept { return made_.get(); }
+
+#ifdef __cpp_exceptions
+		template <class T>
+		bars(cursor<T> from, const bars_spec &spec)
+			: bars(try_make(std::move(from), spec).value())
+		{
+		}
+		std::optional<B> next() { return try_next().value(); }
+
+		class iterator {
+		public:
+			using iterator_concept = std::input_iterator_tag;
+			using value_type = B;
+			using difference_type = std::ptrdiff_t;
+
+			iterator() noexcept = default;
+			explicit iterator(bars &from) : from_(&from), now_(from.next()) {}
+			const B &operator*() const noexcept { return *now_; }
+			const B *operator->() const noexcept { return &*now_; }
+			iterator &operator++()
+			{
+				now_ = from_->next();
+				return *this;
+			}
+			void operator++(int) { ++*this; }
+			friend bool operator==(const iterator &it, std::default_sentinel_t) noexcept
+			{
+				return !it.now_;
+			}
+
+		private:
+			bars *from_ = nullptr;
+			std::optional<B> now_{};
+		};
+		iterator begin() { return iterator(*this); }
+		std::default_sentinel_t end() const noexcept { return {}; }
+#endif
+
+	private:
+		struct close_cursor {
+			void operator()(::stoup_cursor *raw) const noexcept { ::stoup_cursor_close(raw); }
+		};
+		struct close_bars {
+			void operator()(::stoup_bars *made) const noexcept { ::stoup_bars_close(made); }
+		};
+		bars(attachment home, ::stoup_cursor *from, ::stoup_bars *made) noexcept
+			: home_(std::move(home)), from_(from), made_(made)
+		{
+		}
+		/* They go in the opposite order. */
+		attachment home_;
+		std::unique_ptr<::stoup_cursor, close_cursor> from_;
+		std::unique_ptr<::stoup_bars, close_bars> made_;
+	};
+
+	/* ---- replay ----------------------------------------------------------------------------
+	 *
+	 *      stoup::replay tape(st.merge(trades, quotes), {.speed = 10});
+	 *
+	 *      for (auto run : tape)                               // waits until each is due
+	 *              run.visit(on_trades, on_quotes);
+	 *
+	 * Of a cursor it yields spans, of a merge runs. A signal ends a wait with EINTR: go on by begin(), or try_next. */
+	struct replay_options : ::stoup_replay_options {
+		struct named {
+			double speed = 1; /* or INFINITY */
+			std::optional<time> start{}; /* records before it come at once */
+			std::chrono::nanoseconds max_gap{0}; /* 0: gaps are kept */
+			bool paused = false;
+		};
+		replay_options() noexcept : replay_options(named()) {}
+		replay_options(const named &from) noexcept : ::stoup_replay_options()
+		{
+			struct_len = sizeof(::stoup_replay_options);
+			speed = from.speed;
+			start_ns = from.start ? from.start->time_since_epoch().count() : 0;
+			max_gap_ns = static_cast<std::uint64_t>(from.max_gap.count());
+			flags = from.paused ? STOUP_REPLAY_PAUSED : 0;
+		}
+	};
+
+	template <class From> class replay {
+	public:
+		using item = typename From::item;
+
+		replay(replay &&) noexcept = default;
+		replay &operator=(replay &&) = delete;
+
+		static expected<replay> try_make(From from, const replay_options &opt = {}) noexcept
+		{
+			::stoup_replay *made;
+			::stoup_error err;
+
+			if (::stoup_replay_open(from.get(), &opt, &made, &err) < 0)
+				return error(err);
+			return replay(std::move(from), made);
+		}
+
+		/* What is due, or becomes due within `timeout`; an empty one: nothing did, or it is the end, see
+		 * ended(). */
+		expected<item> try_next(std::chrono::nanoseconds) && = delete;
+		expected<item> try_next(std::chrono::nanoseconds timeout) & noexcept
+		{
+			return step(timeout.count() > 0 ? static_cast<std::uint64_t>(timeout.count()) : 0);
+		}
+		expected<item> try_next() && = delete; /* gone with the replay: name it */
+		expected<item> try_next() & noexcept { return step(STOUP_REPLAY_WAIT); }
+		bool ended() const noexcept { return ended_; }
+
+		void pause() noexcept { ::stoup_replay_pause(made_.get()); }
+		void resume() noexcept { ::stoup_replay_resume(made_.get()); }
+		expected<done> try_speed(double speed) noexcept
+		{
+			if (::stoup_replay_speed(made_.get(), speed) < 0)
+				return error(EINVAL, "a speed is from 0.001 to 1e9, or INFINITY");
+			return done();
+		}
+		::stoup_replay_state stats() const noexcept
+		{
+			::stoup_replay_state state{};
+
+			state.struct_len = sizeof(state);
+			::stoup_replay_stats(made_.get(), &state);
+			return state;
+		}
+		/* For poll and epoll. */
+		int fd() const noexcept { return ::stoup_replay_fd(made_.get()); }
+		/* What is replayed, for skip, hold and source. */
+		From &from() noexcept { return from_; }
+		::stoup_replay *get() const noexcept { return made_.get(); }
+
+#ifdef __cpp_exceptions
+		explicit replay(From from, const replay_options &opt = {})
+			: replay(try_make(std::move(from), opt).value())
+		{
+		}
+		replay(From from, const replay_options::named &opt)
+			: replay(std::move(from), replay_options(opt))
+		{
+		}
+		item next() && = delete;
+		item next() & { return try_next().value(); }
+		item next(std::chrono::nanoseconds) && = delete;
+		item next(std::chrono::nanoseconds timeout) & { return try_next(timeout).value(); }
+		void speed(double speed) { try_speed(speed).value(); }
+		using iterator = step_iterator<replay>;
+		iterator begin() { return iterator(*this); }
+		std::default_sentinel_t end() const noexcept { return {}; }
+#endif
+
+	private:
+		struct close {
+			void operator()(::stoup_replay *made) const noexcept { ::stoup_replay_close(made); }
+		};
+		replay(From from, ::stoup_replay *made) noexcept : from_(std::move(from)), made_(made) {}
+		expected<item> step(std::uint64_t timeout_ns) noexcept
+		{
+			::stoup_span span{};
+			int rc = ended_ ? 0 : ::stoup_replay_next(made_.get(), timeout_ns, &span);
+
+			if (rc == -EINTR)
+				return error(EINTR, "a signal came while the replay waited: go on, or end");
+			if (rc < 0)
+				return error(*::stoup_cursor_error(from_.get()));
+			if (rc == 1)
+				return from_.take(span);
+			ended_ = rc == 0;
+			return item();
+		}
+		From from_;
+		std::unique_ptr<::stoup_replay, close> made_;
+		bool ended_ = false;
+	};
+
+#ifdef __cpp_exceptions
+	/* ---- as of, of many series ------------------------------------------------------------- */
+
+	/* What was known of each at a time:
+	 *
+	 *      auto book = st.lookup(quotes);                      // a vector of series
+	 *      for (const auto &quote : book.asof(when))
+	 *              if (quote)
+	 *                      use(quote->bid_px);
+	 *
+	 * Keeps a block of each leased. */
+	template <class T> class lookup {
+	public:
+		explicit lookup(std::vector<cursor<T>> all) : cursors_(std::move(all)), found_(cursors_.size())
+		{
+			for (const cursor<T> &one : cursors_)
+				raws_.push_back(one.get());
+		}
+		/* In the order of the series; good until the next call. */
+		std::span<const found<T>> asof(time) && = delete;
+		std::span<const found<T>> asof(time when) &
+		{
+			static_assert(sizeof(found<T>) == sizeof(::stoup_span) &&
+				      std::is_standard_layout_v<found<T>>);
+			std::int64_t rc = ::stoup_asof_all(raws_.data(), raws_.size(),
+				when.time_since_epoch().count(),
+				reinterpret_cast<::stoup_span *>(found_.data()));
+
+			for (std::size_t i = 0; rc < 0 && i < raws_.size(); i++)
+				if (::stoup_cursor_error(raws_[i])->code == rc)
+					throw error(*::stoup_cursor_error(raws_[i]));
+			if (rc < 0)
+				throw error(static_cast<int>(-rc), "the series cannot be looked up together");
+			return found_;
+		}
+		/* Keep an answer beyond the next call. */
+		lease<T> hold(const found<T> &one) const { return cursors_.front().hold(one); }
+		std::size_t size() const noexcept { return cursors_.size(); }
+
+	private:
+		std::vector<cursor<T>> cursors_;
+		std::vector<::stoup_cursor *> raws_{};
+		std::vector<found<T>> found_;
+	};
+#endif
+
+	/* How much a range has; see stoup_count. (C++ finds the function of that name first.) */
+	using extent = struct ::stoup_count;
+
 	class client {
 	public:
 		static expected<client> try_attach(zstring pool) noexcept
@@ -1098,6 +1701,85 @@ struct stoup {
 			const series<T> &from, const range &part = whole()) const noexcept
 		{
 			return scan_with<T, way::backward>(from, part);
+		}
+
+		/* The same without the segments of which the index says that no record matches: see where. */
+		template <class T>
+		expected<cursor<T>> try_scan(const series<T> &from, const where<T> &asked,
+			const range &part = whole()) const noexcept
+		{
+			return scan_with<T, way::forward>(from, part, asked.get());
+		}
+		template <class T>
+		expected<cursor<T, way::backward>> try_scan_backward(const series<T> &from,
+			const where<T> &asked, const range &part = whole()) const noexcept
+		{
+			return scan_with<T, way::backward>(from, part, asked.get());
+		}
+
+		/* Several series in one order of time, those named first first at equal times; see stoup_merge. Of one
+		 * struct, in a vector or array: */
+		template <std::ranges::contiguous_range R,
+			class T = typename std::ranges::range_value_t<R>::record_type>
+		expected<cursor<T>> try_merge(const R &from, const range &part = whole()) const noexcept
+		{
+			return merge_array<T, way::forward>(from, part);
+		}
+		template <std::ranges::contiguous_range R,
+			class T = typename std::ranges::range_value_t<R>::record_type>
+		expected<cursor<T, way::backward>> try_merge_backward(
+			const R &from, const range &part = whole()) const noexcept
+		{
+			return merge_array<T, way::backward>(from, part);
+		}
+		/* Of different ones. Backward, the runs come in the opposite order; inside, records lie as ever. */
+		template <class... T>
+		expected<merged<T...>> try_merge(const range &part, const series<T> &...from) const noexcept
+		{
+			return merge_each(part, 0, from...);
+		}
+		template <class... T>
+		expected<merged<T...>> try_merge_backward(
+			const range &part, const series<T> &...from) const noexcept
+		{
+			return merge_each(part, STOUP_BACKWARD, from...);
+		}
+
+		/* Bars of the trades of a series; of several: bars<>(st.merge(...), spec). */
+		template <class B = ::stoup_bar_record, class T>
+		expected<stoup::bars<B>> try_bars(const series<T> &from, const bars_spec &spec,
+			const range &part = whole()) const noexcept
+		{
+			auto scanned = try_scan(from, part);
+
+			if (!scanned)
+				return scanned.error();
+			return stoup::bars<B>::try_make(std::move(*scanned), spec);
+		}
+
+		/* How many records a range has: exactly, which reads two blocks at most, or from the index alone. */
+		expected<std::uint64_t> try_count(
+			const series_info &of, const range &part = whole()) const noexcept
+		{
+			auto found = extent_of(of, part, 1);
+
+			return found ? expected<std::uint64_t>(found->record_max) : found.error();
+		}
+		expected<extent> try_estimate(const series_info &of, const range &part = whole()) const noexcept
+		{
+			return extent_of(of, part, 0);
+		}
+
+		/* Wait until the store has news: was there some? See stoup_wait_news. */
+		expected<bool> try_wait(std::chrono::nanoseconds timeout) const noexcept
+		{
+			::stoup_error err;
+			int rc = ::stoup_wait_news(get(),
+				timeout.count() > 0 ? static_cast<std::uint64_t>(timeout.count()) : 0, &err);
+
+			if (rc < 0)
+				return error(err);
+			return rc > 0;
 		}
 
 		/* All of it as one array, where it lies in one piece; EFBIG where it does not. */
@@ -1203,6 +1885,71 @@ struct stoup {
 		{
 			return try_scan_backward(from, part).value();
 		}
+		template <class T>
+		cursor<T> scan(
+			const series<T> &from, const where<T> &asked, const range &part = whole()) const
+		{
+			return try_scan(from, asked, part).value();
+		}
+		template <class T>
+		cursor<T, way::backward> scan_backward(
+			const series<T> &from, const where<T> &asked, const range &part = whole()) const
+		{
+			return try_scan_backward(from, asked, part).value();
+		}
+		template <std::ranges::contiguous_range R,
+			class T = typename std::ranges::range_value_t<R>::record_type>
+		cursor<T> merge(const R &from, const range &part = whole()) const
+		{
+			return try_merge(from, part).value();
+		}
+		template <std::ranges::contiguous_range R,
+			class T = typename std::ranges::range_value_t<R>::record_type>
+		cursor<T, way::backward> merge_backward(const R &from, const range &part = whole()) const
+		{
+			return try_merge_backward(from, part).value();
+		}
+		template <class... T> merged<T...> merge(const range &part, const series<T> &...from) const
+		{
+			return try_merge(part, from...).value();
+		}
+		template <class... T>
+			requires(sizeof...(T) > 0)
+		merged<T...> merge(const series<T> &...from) const
+		{
+			return try_merge(whole(), from...).value();
+		}
+		template <class... T>
+		merged<T...> merge_backward(const range &part, const series<T> &...from) const
+		{
+			return try_merge_backward(part, from...).value();
+		}
+		template <class B = ::stoup_bar_record, class T>
+		stoup::bars<B> bars(
+			const series<T> &from, const bars_spec &spec, const range &part = whole()) const
+		{
+			return try_bars<B>(from, spec, part).value();
+		}
+		/* As-of of many series at once. */
+		template <std::ranges::input_range R,
+			class T = typename std::ranges::range_value_t<R>::record_type>
+		stoup::lookup<T> lookup(const R &from, const range &part = whole()) const
+		{
+			std::vector<cursor<T>> all;
+
+			for (const series<T> &one : from)
+				all.push_back(scan(one, part));
+			return stoup::lookup<T>(std::move(all));
+		}
+		std::uint64_t count(const series_info &of, const range &part = whole()) const
+		{
+			return try_count(of, part).value();
+		}
+		extent estimate(const series_info &of, const range &part = whole()) const
+		{
+			return try_estimate(of, part).value();
+		}
+		bool wait(std::chrono::nanoseconds timeout) const { return try_wait(timeout).value(); }
 		template <class T> array<T> array_of(const series<T> &from, const range &part = whole()) const
 		{
 			return try_array_of(from, part).value();
@@ -1234,16 +1981,65 @@ struct stoup {
 		}
 
 		template <class T, way W>
-		expected<cursor<T, W>> scan_with(const series<T> &from, const range &part) const noexcept
+		expected<cursor<T, W>> scan_with(const series<T> &from, const range &part,
+			::stoup_filter *asked = nullptr) const noexcept
 		{
 			::stoup_range keys;
 			::stoup_cursor *made;
 			::stoup_error err;
 
 			if (range_of(part, W == way::backward ? STOUP_BACKWARD : 0, &keys, &err) < 0 ||
-				::stoup_scan(get(), &from.raw(), &keys, &made, &err) < 0)
+				(asked ? ::stoup_scan_where(get(), &from.raw(), &keys, asked, &made, &err)
+				       : ::stoup_scan(get(), &from.raw(), &keys, &made, &err)) < 0)
 				return error(err);
 			return cursor<T, W>(home_, made);
+		}
+
+		template <class T, way W, class R>
+		expected<cursor<T, W>> merge_array(const R &from, const range &part) const noexcept
+		{
+			static_assert(std::is_same_v<std::ranges::range_value_t<R>, series<T>> &&
+					      sizeof(series<T>) == sizeof(::stoup_series),
+				"a merge takes series of one struct in one piece");
+			::stoup_cursor *made;
+			::stoup_error err;
+
+			if (merge_raw(reinterpret_cast<const ::stoup_series *>(std::ranges::data(from)),
+				    std::ranges::size(from), part, W == way::backward ? STOUP_BACKWARD : 0,
+				    &made, &err) < 0)
+				return error(err);
+			return cursor<T, W>(home_, made);
+		}
+		template <class... T>
+		expected<merged<T...>> merge_each(const range &part, std::uint32_t direction,
+			const series<T> &...from) const noexcept
+		{
+			const ::stoup_series all[] = {from.raw()...};
+			::stoup_cursor *made;
+			::stoup_error err;
+
+			if (merge_raw(all, sizeof...(T), part, direction, &made, &err) < 0)
+				return error(err);
+			return merged<T...>(cursor<std::byte>(home_, made));
+		}
+		int merge_raw(const ::stoup_series *from, std::size_t cnt, const range &part,
+			std::uint32_t direction, ::stoup_cursor **ret, ::stoup_error *err) const noexcept
+		{
+			::stoup_range keys;
+			int rc = range_of(part, direction, &keys, err);
+
+			return rc < 0 ? rc : ::stoup_merge(get(), from, cnt, &keys, ret, err);
+		}
+		expected<extent> extent_of(const series_info &of, const range &part, int exact) const noexcept
+		{
+			::stoup_range keys;
+			::stoup_error err;
+			extent found;
+
+			if (range_of(part, 0, &keys, &err) < 0 ||
+				::stoup_count(get(), &of.raw(), &keys, exact, &found, &err) < 0)
+				return error(err);
+			return found;
 		}
 
 		/* Of the calls that give no text. */
@@ -1276,6 +2072,7 @@ private:
 		ret->from_ns = part.from ? part.from->time_since_epoch().count() : 0;
 		ret->to_ns = part.to ? part.to->time_since_epoch().count() : 0;
 		ret->flags = part.flags | direction;
+		ret->limit = part.limit;
 		return 0;
 	}
 
@@ -1513,6 +2310,55 @@ inline stoup::filter::selection stoup::filter::selected(
 }
 
 #ifdef __cpp_exceptions
+template <class T> class stoup::where<T>::selection {
+public:
+	class iterator {
+	public:
+		using iterator_concept = std::input_iterator_tag;
+		using difference_type = std::ptrdiff_t;
+		using value_type = std::uint32_t;
+
+		std::uint32_t operator*() const noexcept { return home_->found_[home_->at_]; }
+		iterator &operator++()
+		{
+			home_->step();
+			return *this;
+		}
+		void operator++(int) { home_->step(); }
+		bool operator==(std::default_sentinel_t) const noexcept
+		{
+			return home_->at_ == home_->found_.size();
+		}
+
+	private:
+		friend class selection;
+		explicit iterator(selection *home) noexcept : home_(home) {}
+		selection *home_;
+	};
+
+	iterator begin() noexcept { return iterator(this); }
+	std::default_sentinel_t end() const noexcept { return {}; }
+
+private:
+	friend class where;
+	selection(const where &asked, std::span<const T> among, std::span<std::uint32_t> room)
+		: asked_(&asked), among_(among), room_(room), found_(asked.select(among, room))
+	{
+	}
+	void step()
+	{
+		if (++at_ < found_.size() || found_.size() < room_.size())
+			return;
+		found_ = asked_->select(among_, room_, std::uint64_t{found_.back()} + 1);
+		at_ = 0;
+	}
+	const where *asked_;
+	std::span<const T> among_;
+	std::span<std::uint32_t> room_;
+	std::span<const std::uint32_t> found_;
+	std::size_t at_ = 0;
+};
+
 template <class T, stoup::way W>
 inline constexpr bool std::ranges::enable_view<stoup::record_view<T, W>> = true;
 /* Its iterators point to the cursor, which stays: what an algorithm finds may be looked at. */

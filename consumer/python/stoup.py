@@ -51,7 +51,6 @@ file, or where the system's loader looks.
 """
 from __future__ import annotations
 
-import bisect
 import collections.abc
 import ctypes
 import datetime
@@ -59,14 +58,14 @@ import decimal
 import errno
 import fnmatch
 import functools
-import heapq
+import operator
 import os
 import re
 import struct
 import sys
 import time
 import weakref
-from typing import Any, Dict, Generator, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Generator, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 np: Any  # the module, or None
 try:
@@ -75,7 +74,8 @@ except ImportError:
     np = None
 
 __version__ = "0.1.0"
-__all__ = ["open", "Client", "Series", "Cursor", "Merge", "Messages", "Document", "Documents", "Path", "Filter", "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
+__all__ = ["open", "Client", "Series", "Cursor", "Merge", "Replay", "Bars", "Where", "Count", "Messages", "Document", "Documents", "Path", "Filter",
+           "ArrowScan", "Schema", "Field", "times", "prices", "to_ns",
            "to_pandas", "to_arrow", "Error", "NotFound", "Timeout", "Gone", "Damaged", "Exhausted", "Stale",
            "Inherited"]
 
@@ -140,6 +140,12 @@ def _c_text(what: str, text: bytes) -> bytes:
     return text
 
 
+def _refused(code: int, err: "_Error") -> Exception:
+    """Of a call that was given what is not understood: a ValueError, which says what."""
+    text = err.text.decode(errors="replace")
+    return ValueError(text) if code == -errno.EINVAL else _error(code, text)
+
+
 def _seconds(what: str, value: Any) -> float:
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         raise TypeError(f"{what} must be seconds (0 or more; float('inf') for ever), not {type(value).__name__}")
@@ -191,12 +197,45 @@ class _Range(ctypes.Structure):
     _fields_ = [("from_ns", _I64), ("to_ns", _I64), ("flags", _U32), ("limit", _U32)]
 
 
-class _Held(ctypes.Structure):
-    # The lease, then the span. Gives its lease back when it goes: see _Own.
-    _fields_ = [("client", _U64), ("use", _U64), ("idx", _U32), ("zero", _U32),
-                ("base", _U64), ("record_cnt", _U64), ("stride", _U64), ("ordinal", _U64), ("first_key", _I64),
+class _Span(ctypes.Structure):
+    _fields_ = [("base", _U64), ("record_cnt", _U64), ("stride", _U64), ("ordinal", _U64), ("first_key", _I64),
                 ("last_key", _I64), ("schema", _U64), ("span_client", _U64), ("cell_use", _U64), ("cell_idx", _U32),
                 ("session_no", _U32)]
+
+
+class _Held(ctypes.Structure):
+    # The lease, then the span. Gives its lease back when it goes: see _Own.
+    _fields_ = [("client", _U64), ("use", _U64), ("idx", _U32), ("zero", _U32), *_Span._fields_]
+
+    def span(self) -> int:
+        """Address of the span."""
+        return ctypes.addressof(self) + _SPAN_OFF
+
+
+_SPAN_OFF: int = _Held.base.offset
+
+
+class _Count(ctypes.Structure):
+    _fields_ = [("record_min", _U64), ("record_max", _U64), ("ordinal_min", _U64), ("ordinal_max", _U64),
+                ("segment_cnt", _U64), ("raw_len", _U64), ("first_key", _I64), ("last_key", _I64), ("volume_cnt", _U32),
+                ("exact", _U32)]
+
+
+class _BarsSpec(ctypes.Structure):
+    _fields_ = [("struct_len", ctypes.c_size_t), ("kind", _U32), ("flags", _U32), ("step", _U64),
+                ("step_exp10", ctypes.c_int32), ("zero", _U32), ("offset_ns", _I64), ("end_ns", _I64),
+                *[(name, ctypes.c_char_p) for name in ("price", "size", "side", "action", "action_values")]]
+
+
+class _ReplayOptions(ctypes.Structure):
+    _fields_ = [("struct_len", ctypes.c_size_t), ("speed", ctypes.c_double), ("start_ns", _I64), ("begin_ns", _U64),
+                ("max_gap_ns", _U64), ("flags", _U32), ("zero", _U32)]
+
+
+class _ReplayState(ctypes.Structure):
+    _fields_ = [("struct_len", ctypes.c_size_t)] + [(name, _U64) for name in (
+        "record_cnt", "span_cnt", "late_cnt", "late_max_ns", "late_p50_ns", "late_p99_ns")] + [
+        ("data_ns", _I64), ("skipped_ns", _U64), ("due_ns", _U64), ("paused", _U32), ("zero", _U32)]
 
 
 class _Doc(ctypes.Structure):
@@ -307,7 +346,36 @@ def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
         "series_find": (integer, void_p, byte_p, series_p, error_p),
         "definition_at": (integer, void_p, byte_p, _I64, pointer(_Instrument), error_p),
         "scan": (integer, void_p, series_p, pointer(_Range), pointer(void_p), error_p),
+        "scan_where": (integer, void_p, series_p, pointer(_Range), void_p, pointer(void_p), error_p),
+        "merge": (integer, void_p, series_p, size, pointer(_Range), pointer(void_p), error_p),
+        "cursor_source": (_U32, void_p),
+        "seek": (integer, void_p, _I64),
         "next_held": (_I64, void_p, void_p, size, _U64),
+        "hold": (integer, void_p, pointer(_Held)),
+        "asof": (integer, void_p, _I64, void_p),
+        "asof_before": (integer, void_p, _I64, void_p),
+        "asof_all": (_I64, void_p, size, _I64, void_p),
+        "count": (integer, void_p, series_p, pointer(_Range), integer, pointer(_Count), error_p),
+        "wait_news": (integer, void_p, _U64, error_p),
+        "filter_create": (integer, pointer(_Schema), byte_p, pointer(void_p), error_p),
+        "filter_destroy": (None, void_p),
+        "filter_span": (_I64, void_p, void_p, _U64, void_p, size),
+        "bars_spec_parse": (integer, byte_p, pointer(_BarsSpec), error_p),
+        "bars_open": (integer, void_p, pointer(_BarsSpec), pointer(void_p), error_p),
+        "bars_next": (integer, void_p, void_p),
+        "bars_next_f64": (integer, void_p, void_p),
+        "bars_next_span": (integer, void_p, pointer(_Span)),
+        "bars_schema": (pointer(_Schema), void_p),
+        "bars_error": (error_p, void_p),
+        "bars_close": (None, void_p),
+        "replay_open": (integer, void_p, pointer(_ReplayOptions), pointer(void_p), error_p),
+        "replay_next": (integer, void_p, _U64, void_p),
+        "replay_fd": (integer, void_p),
+        "replay_pause": (integer, void_p),
+        "replay_resume": (integer, void_p),
+        "replay_speed": (integer, void_p, ctypes.c_double),
+        "replay_stats": (integer, void_p, pointer(_ReplayState)),
+        "replay_close": (None, void_p),
         "cursor_skip": (_I64, void_p),
         "cursor_error": (error_p, void_p),
         "cursor_close": (None, void_p),
@@ -335,7 +403,9 @@ def _declare(lib: ctypes.CDLL, path: str) -> ctypes.CDLL:
         raise ImportError(f"{path} is stoup {version}, and this module is for {__version__}: install the two together, "
                           "or set STOUP_LIB to the right one")
     for name, mine in (("error", _Error), ("options", _Options), ("field", _Field), ("schema", _Schema),
-                       ("series", _Series), ("range", _Range), ("held", _Held), ("stats", _Stats), ("instrument", _Instrument)):
+                       ("series", _Series), ("range", _Range), ("span", _Span), ("held", _Held), ("stats", _Stats),
+                       ("instrument", _Instrument), ("count", _Count), ("bars_spec", _BarsSpec),
+                       ("replay_options", _ReplayOptions), ("replay_state", _ReplayState)):
         found = lib.stoup_struct_len(b"stoup_" + name.encode())
         if found != ctypes.sizeof(mine):
             raise ImportError(f"{path}: struct stoup_{name} has {found} bytes, and {ctypes.sizeof(mine)} in this "
@@ -353,10 +423,10 @@ class _Own:
     signals are handled between bytecodes alone, so that no KeyboardInterrupt can come before or within it. It is made
     before the call that writes the thing into `it`: whatever that call brings has its owner already.
     """
-    __slots__ = ("it", "__del__", "__weakref__")
+    __slots__ = ("it", "below", "__del__", "__weakref__")
 
-    def __init__(self, free: Any, it: Any) -> None:
-        self.it = it
+    def __init__(self, free: Any, it: Any, below: Optional[_Own] = None) -> None:
+        self.it, self.below = it, below  # what this thing stands on goes after it
         self.__del__ = functools.partial(free, it)
 
 
@@ -425,15 +495,76 @@ def to_ns(when: Time) -> int:
     return int(when.__index__())
 
 
-def _bounds(start: Optional[Time], end: Optional[Time]) -> Tuple[int, int]:
-    """The library's from_ns and to_ns, for which 0 is open; keys are positive."""
-    low = 0 if start is None else max(0, to_ns(start))
-    high = 0 if end is None else max(1, to_ns(end))
+_BACKWARD, _DIRECT, _DIRECT_OR_POOL, _ORDINALS, _LAST, _FOLLOW, _AVAILABLE, _AT_OPEN = 1, 2, 4, 32, 64, 128, 256, 0x8000
+_INCLUSIVE = {"left": (0, 0), "both": (0, 1), "right": (1, 1), "neither": (1, 0)}
+
+
+def _key(when: Time) -> int:
+    """A time as the library takes one; no key is beyond."""
+    return max(-2**63, min(to_ns(when), _INT64_MAX))
+
+
+def _bounds(start: Optional[Time], end: Optional[Time], inclusive: str = "left") -> Tuple[int, int]:
+    """The library's from_ns and to_ns, for which 0 is open; keys are positive, and integers: behind one is at the next."""
+    if inclusive not in _INCLUSIVE:
+        raise ValueError(f"inclusive={inclusive!r}: it is one of {', '.join(map(repr, _INCLUSIVE))}")
+    behind, to = _INCLUSIVE[inclusive]
+    low = 0 if start is None else max(0, to_ns(start) + behind)
+    high = 0 if end is None else max(1, to_ns(end) + to)
     if low > _INT64_MAX:
         low, high = 1, 1  # no key is as late
     if end is not None and start is not None and low > high > 0:
-        raise _error(-errno.EINVAL, f"the range ends at {end}, before it begins at {start}")
+        if to_ns(start) > to_ns(end):
+            raise _error(-errno.EINVAL, f"the range ends at {end}, before it begins at {start}")
+        high = low
     return low, 0 if high > _INT64_MAX else high
+
+
+def _ordinals(which: Any, count: int) -> Tuple[int, int]:
+    """The library's from and to of record numbers, for which 0 is open."""
+    begin, end = (which.start, which.stop) if isinstance(which, (slice, range)) else which
+    if getattr(which, "step", None) not in (None, 1):
+        raise ValueError("ordinals have no step: scan, and step within the arrays")
+    begin, end = (None if one is None else operator.index(one) for one in (begin, end))
+    low = 0 if begin is None else max(0, begin + count if begin < 0 else begin)
+    high = _INT64_MAX if end is None else end + count if end < 0 else end
+    if low >= min(high, _INT64_MAX):
+        return 1, 1  # nothing
+    return low, 0 if high >= _INT64_MAX else high
+
+
+def _range(series: Optional[Series], start: Optional[Time], end: Optional[Time], backward: bool = False,
+           direct: Union[bool, str] = False, inclusive: str = "left", ordinals: Any = None, limit: Optional[int] = None,
+           last: Optional[int] = None, follow: Union[None, bool, float] = None, available: bool = False) -> _Range:
+    """What the arguments of a scan mean."""
+    if direct not in (False, True, "auto"):
+        raise ValueError("direct is False, True or 'auto'")
+    flags = _BACKWARD if backward else 0
+    flags |= _DIRECT_OR_POOL if direct == "auto" else _DIRECT if direct else 0
+    flags |= (_AVAILABLE if available else 0) | (0 if _patient(follow) is None else _FOLLOW)
+    if ordinals is None:
+        low, high = _bounds(start, end, inclusive)
+    elif start is not None or end is not None or inclusive != "left" or available:
+        raise ValueError("ordinals stand in the place of start, end, inclusive and available")
+    else:
+        low, high = _ordinals(ordinals, series.count if series else 0)
+        flags |= _ORDINALS
+    if limit is not None and last is not None:
+        raise ValueError("limit counts from the first record, last from the last one: say one of them")
+    cnt = 0
+    for what, value in (("limit", limit), ("last", last)):
+        if value is not None:
+            cnt = _count(what, value)
+            if not 0 < cnt < 2**32:
+                raise ValueError(f"{what}={value!r}: it is from 1 to 4294967295, None for all")
+    return _Range(low, high, flags | (_LAST if last is not None else 0), cnt)
+
+
+def _patient(follow: Union[None, bool, float]) -> Optional[float]:
+    """Seconds that a scan waits for news at its end; None: it ends there."""
+    if follow is None or follow is False:
+        return None
+    return float("inf") if follow is True else _seconds("follow", follow)
 
 
 # ---- schemas -----------------------------------------------------------------------------------------------
@@ -673,7 +804,6 @@ def to_arrow(array: Array, schema: Optional[Schema] = None) -> Any:
 
 _BATCH = 64  # spans per call of the library, at most
 _BATCH_SPAN = 128 << 10  # bytes of a span beyond which the call costs nothing beside it
-_BACKWARD, _DIRECT, _DIRECT_OR_POOL = 1, 2, 4
 
 
 _blocks = [ctypes.c_ubyte * (1 << power) for power in range(40)]
@@ -782,7 +912,7 @@ def _messages(held: _Held) -> Messages:
 
 # ---- documents ---------------------------------------------------------------------------------------------
 
-_STRING, _BYTES, _INT, _DOUBLE, _LIST, _OBJECT, _ATOM, _EXTENDED = range(8)
+_STRING, _BUFFER, _INT, _DOUBLE, _LIST, _OBJECT, _ATOM, _EXTENDED = range(8)
 _DEPTH = 128  # containers inside each other
 _EXACT = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN,
                          traps=[decimal.InvalidOperation, decimal.Overflow, decimal.Underflow])
@@ -831,7 +961,7 @@ def _scalar(kind: int, payload: memoryview) -> Any:
     length = len(payload)
     if kind == _STRING:
         return _string(payload)
-    if kind == _BYTES:
+    if kind == _BUFFER:
         return bytes(payload)
     if kind == _INT and length == 4 or kind == _EXTENDED and length == 9 and payload[0] in (1, 2):
         return int.from_bytes(payload[length % 4:], "little", signed=kind == _INT or payload[0] == 1)
@@ -897,9 +1027,7 @@ class _Compiled:
         rc = self._create(_c_text(type(self).__name__.lower(), text.encode("utf-8", "surrogateescape")),
                           ctypes.byref(own.it), ctypes.byref(err))
         if rc < 0:
-            if rc == -errno.EINVAL:
-                raise ValueError(err.text.decode(errors="replace"))
-            raise _error(rc, err.text.decode(errors="replace"))
+            raise _refused(rc, err)
         self.text, self._own = text, own
 
     def __repr__(self) -> str:
@@ -1146,6 +1274,8 @@ class ArrowScan:
         """The capsule. The requested schema is not looked at, which the protocol allows."""
         step, stream, err = self._cursor._step, _ArrowStream(), _Error()
         own = step.own
+        if isinstance(self._cursor._pick, _Pick):
+            raise ValueError("an Arrow stream has all records of a scan: leave out where, and let the engine filter")
         if own is None or not step.fresh:
             raise ValueError("the cursor is closed, or its scan has begun: make a stream of a fresh one")
         _streams[ctypes.addressof(stream)] = stream
@@ -1162,20 +1292,59 @@ class ArrowScan:
 
 
 class _Step:
-    """What a cursor shares with the generator that runs it: they must not refer to each other, so that a scan that is
+    """What a scan shares with the generator that runs it: they must not refer to each other, so that a scan that is
     left in the middle ends at once."""
-    __slots__ = ("own", "pending", "state", "fresh", "handle", "timeout", "reconnect", "__weakref__")
+    __slots__ = ("own", "top", "pending", "state", "fresh", "handle", "timeout", "reconnect", "__weakref__")
 
     def __init__(self, client: "Client", handle: _Own) -> None:
         self.own: Optional[_Own] = _Own(_lib.stoup_cursor_close, ctypes.c_void_p())
+        self.top: Optional[_Own] = None  # bars or a replay that stand on the cursor
         self.pending: List[_Held] = []  # spans that were fetched and not yet handed out, the next one last
         self.handle: Optional[_Own] = handle
         self.state, self.fresh = "begun", True
         self.timeout, self.reconnect = client._timeout, client._reconnect
 
     def close(self) -> None:
-        self.own = self.handle = None
+        self.own = self.handle = self.top = None
         self.pending.clear()
+
+    def open(self) -> _Own:
+        own = self.own  # stays while the library works with it, whoever closes the step
+        if own is None:
+            self.state = "closed"
+            raise ValueError("the scan was closed, or its client")
+        return own
+
+
+def _scanned(series: Series, bounds: _Range, where: Optional[Where] = None) -> _Step:
+    """A cursor of one series."""
+    client, err = series.client, _Error()
+    handle = client._handle()
+    step = _Step(client, handle)
+    own, raw = step.open(), series._current(handle)
+    if where is None:
+        rc = _lib.stoup_scan(handle.it, raw, bounds, own.it, err)
+    else:
+        rc = _lib.stoup_scan_where(handle.it, raw, bounds, where._own.it, own.it, err)
+    if rc < 0:
+        raise _error(rc, err.text.decode(errors="replace"))
+    client._remember(step)
+    return step
+
+
+def _merged(series: Sequence[Series], bounds: _Range) -> _Step:
+    """A cursor of several."""
+    client, err = series[0].client, _Error()
+    if any(one.client is not client for one in series):
+        raise ValueError("the series are of several clients: find them all in one")
+    handle = client._handle()
+    step = _Step(client, handle)
+    raws = (_Series * len(series))(*[one._current(handle) for one in series])
+    rc = _lib.stoup_merge(handle.it, raws, len(series), bounds, step.open().it, err)
+    if rc < 0:
+        raise _error(rc, err.text.decode(errors="replace"))
+    client._remember(step)
+    return step
 
 
 class _Patience:
@@ -1195,13 +1364,61 @@ class _Patience:
         return _error(rc, text.decode(errors="replace") + more)
 
 
-def _spans(step: _Step, schema: Schema, batch: int) -> Generator[Array, None, None]:
-    """Run a cursor."""
+def _news(step: _Step, until: float) -> bool:
+    """Wait until the store has news: True; False: not until then (time.monotonic)."""
+    patience, err = None, _Error()
+    while True:
+        handle = step.handle
+        if handle is None:
+            raise ValueError("the scan was closed, or its client")
+        left = until - time.monotonic()
+        rc = _lib.stoup_wait_news(handle.it, int(max(0.0, min(left, _SLICE)) * 1e9), err)
+        if rc > 0:
+            return True
+        if rc < 0:
+            patience = patience or _Patience(step.timeout, step.reconnect)
+            if not patience.again(rc):
+                raise patience.error(rc, err.text)
+        elif left <= _SLICE:
+            return False
+
+
+_SLICE = 0.25  # seconds of one wait, between which Ctrl-C is noticed
+
+
+class _Pick:
+    """What is yielded of a span where a filter is asked: nothing, or one thing, in a list."""
+
+    def __init__(self, where: Where, index: bool, limit: Optional[int], backward: bool) -> None:
+        self.where, self.index, self.limit, self.backward = where, index, limit, backward
+        self.left = limit
+
+    def __call__(self, held: _Held, source: int) -> List[Any]:
+        numbers = self.where._numbers(held.span(), held.record_cnt)
+        if self.left is not None:
+            numbers = numbers[max(0, len(numbers) - self.left):] if self.backward else numbers[:self.left]
+            self.left -= len(numbers)
+        if not len(numbers):
+            return []
+        schema = self.where.series.schema
+        view = _view(held, schema)
+        if self.index:
+            return [(view, numbers)]
+        if np is not None:
+            return [view.view(schema._void)[numbers].view(schema.dtype)]
+        return [memoryview(b"".join([view[i * schema.stride:(i + 1) * schema.stride] for i in numbers]))]
+
+
+def _spans(step: _Step, schema: Optional[Schema], pick: Any, batch: int, follow: Optional[float]) -> Generator[Any, None, None]:
+    """Run a cursor: arrays, or what `pick` makes of a span."""
     state, cnt = "interrupted", 1
-    patience = None
+    patience = until = None
     step.fresh = False
     try:
         while True:
+            if getattr(pick, "left", None) == 0:
+                state, step.own, step.handle = "ended", None, None
+                return
             owners = [_Held() for _ in range(cnt)]
             places = (ctypes.c_void_p * cnt)(*map(ctypes.addressof, owners))
             own = step.own  # stays while the library works with it, whoever closes the cursor
@@ -1216,70 +1433,182 @@ def _spans(step: _Step, schema: Schema, batch: int) -> Generator[Array, None, No
                     continue
                 state = "failed"
                 raise patience.error(rc, _lib.stoup_cursor_error(own.it).contents.text)
-            own = patience = None
+            patience = None
+            if rc == 0 and follow is not None:
+                own, state = None, "idle"  # an interrupt of the wait loses nothing
+                until = begun + follow if until is None else until
+                if not _news(step, until):
+                    return
+                state = "interrupted"
+                continue
             if rc == 0:
                 state, step.own, step.handle = "ended", None, None
                 return
+            source = _lib.stoup_cursor_source(own.it) if schema is None else 0
+            own = until = None
             del owners[rc:]
             owners.reverse()
             step.pending = owners
-            length = sum([held.record_cnt for held in owners]) * (schema.stride or _BATCH_SPAN)
+            length = sum([held.record_cnt for held in owners]) * (schema.stride or _BATCH_SPAN if schema else _BATCH_SPAN)
             while owners:
-                yield _view(owners.pop(), schema)
+                if pick is None and schema is not None:
+                    yield _view(owners.pop(), schema)
+                    continue
+                found = pick(owners.pop(), source)
+                if found:
+                    yield found.pop()
             cnt = min(2 * rc, batch) if length < rc * _BATCH_SPAN else 1
     finally:
         step.state = state
         step.pending = []
 
 
-class Cursor:
-    """A scan: iterate over it for its arrays. Made by scan(); closed when it ends, by close(), or as a context manager.
+def _look(step: _Step, schema: Schema, when: Time, strict: bool) -> Optional[Any]:
+    """The last record at or before a time."""
+    call, key, held = _lib.stoup_asof_before if strict else _lib.stoup_asof, _key(when), _Held()
+    patience = _Patience(step.timeout, step.reconnect)
+    while True:
+        own = step.open()
+        rc = call(own.it, key, held.span())
+        if rc == 0:
+            return None
+        if rc > 0:
+            return _kept(held, schema)
+        if not patience.again(rc):
+            raise patience.error(rc, _lib.stoup_cursor_error(own.it).contents.text)
 
-    An error leaves it where it is: iterate on to try again, or skip() what is damaged. A KeyboardInterrupt within a
-    step ends it, since the span at hand may be lost; one in the loop's body does not. One thread at a time.
-    """
 
-    def __init__(self, series: "Series", low: int, high: int, flags: int, batch: int = _BATCH) -> None:
-        client, err, bounds = series.client, _Error(), _Range(low, high, flags, 0)
-        handle = client._handle()
-        self.series, self._batch = series, batch
-        self._step: _Step = _Step(client, handle)
-        step, own = self._step, self._step.own
-        assert own is not None
-        rc = _lib.stoup_scan(handle.it, series._current(handle), bounds, own.it, err)
-        if rc < 0:
-            raise _error(rc, err.text.decode(errors="replace"))
-        client._remember(step)
-        self._run = _spans(step, series.schema, batch)
+def _kept(held: _Held, schema: Schema) -> Any:
+    """The one record of a span that the library gave without a lease."""
+    rc = _lib.stoup_hold(held.span(), held)
+    if rc < 0:
+        raise _error(rc, f"a record of schema {schema.name} cannot be kept: {os.strerror(-rc)}: let arrays go")
+    view = _view(held, schema)
+    if schema.messages:
+        return view.key(-1), view[-1]
+    return view[-1] if np is not None else view[-schema.stride:]
 
-    def __iter__(self) -> Iterator[Array]:
+
+class _Scan:
+    """What cursors and merges have in common."""
+    _what = "cursor"
+    _step: _Step
+    _run: Generator[Any, None, None]
+    _pick: Any = None
+    _closed = False  # by close(): it begins no more
+
+    def _begin(self) -> _Step:
+        raise NotImplementedError
+
+    def _runs(self) -> Generator[Any, None, None]:
+        raise NotImplementedError
+
+    def _next(self) -> Iterator[Any]:
         state = self._step.state
         if state != "ended" and self._step.own is None:
-            raise ValueError("the cursor is closed")
+            raise ValueError(f"the {self._what} is closed")
         if state == "interrupted":
-            raise _error(-errno.EINTR, "the scan was interrupted within a step: open another one")
-        if state == "failed":
-            self._step.state, self._run = "begun", _spans(self._step, self.series.schema, self._batch)
+            raise _error(-errno.EINTR, f"the {self._what} was interrupted within a step: open another one")
+        if state in ("failed", "idle"):
+            self._again()
         return self._run
 
-    def __next__(self) -> Array:
+    def _again(self) -> None:
+        self._step.state, self._run = "begun", self._runs()
+
+    def _advance(self) -> Any:
         try:
-            return next(self.__iter__())
+            return next(self._next())
         except KeyboardInterrupt:  # perhaps with an array in hand
             self._run.close()
-            self._step.state = "interrupted"
+            if self._step.state != "idle":
+                self._step.state = "interrupted"
             raise
+
+    def _idle(self, doing: str) -> _Own:
+        own = self._step.own
+        if own is None or self._run.gi_running:
+            raise ValueError(f"{doing}: the {self._what} is closed, or used by another thread")
+        return own
 
     def skip(self) -> int:
         """Step over the block at which the last step failed; the number of records left out, at most. Error (EINVAL)
         when it did not fail."""
-        own = self._step.own
-        if own is None or self._run.gi_running:
-            raise ValueError("the cursor is closed, or used by another thread")
-        rc = _lib.stoup_cursor_skip(own.it)
+        rc = _lib.stoup_cursor_skip(self._idle("skip").it)
         if rc < 0:
-            raise _error(rc, "the last step of this cursor did not fail" if rc == -errno.EINVAL else "")
+            raise _error(rc, f"the last step of this {self._what} did not fail" if rc == -errno.EINVAL else "")
         return int(rc)
+
+    def seek(self, when: Time) -> None:
+        """Go on at the first record at or after a time (backward: at the last one at or before it), within the range,
+        whatever was read before; also after the end and after an interrupt. A limit counts anew. Reads nothing yet."""
+        key = _key(when)
+        if self._step.state == "ended" and not self._closed:
+            self._step = self._begin()
+            self._again()
+        own = self._idle("seek")
+        self._step.pending.clear()
+        rc = _lib.stoup_seek(own.it, key)
+        if rc < 0:
+            raise _error(rc, _lib.stoup_cursor_error(own.it).contents.text.decode(errors="replace"))
+        if isinstance(self._pick, _Pick):
+            self._pick.left = self._pick.limit
+        if self._step.state in ("interrupted", "failed", "idle"):
+            self._again()
+
+    def close(self) -> None:
+        """End it. Arrays that it yielded stay."""
+        self._closed = True
+        self._step.close()
+        if not self._run.gi_running:
+            self._run.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {self._what} cannot be pickled: pickle the series, and begin there")
+
+
+class Cursor(_Scan):
+    """A scan: iterate over it for its arrays. Made by scan(); closed when it ends, by close(), or as a context manager.
+
+    An error leaves it where it is: iterate on to try again, or skip() what is damaged. So does follow=SECONDS when no
+    news came: iterate on to wait again. A KeyboardInterrupt within a step ends it, since the span at hand may be lost
+    (seek() mends that); one in the loop's body does not. One thread at a time.
+    """
+
+    def __init__(self, series: "Series", bounds: _Range, batch: int = _BATCH, pick: Optional[_Pick] = None,
+                 follow: Optional[float] = None) -> None:
+        self.series, self._bounds, self._batch, self._pick, self._follow = series, bounds, batch, pick, follow
+        self._looks: Optional[_Step] = None  # as-of, with a cursor of its own: the scan may end
+        self._step = self._begin()
+        self._run = self._runs()
+
+    def _begin(self) -> _Step:
+        return _scanned(self.series, self._bounds, self._pick.where if self._pick else None)
+
+    def _runs(self) -> Generator[Array, None, None]:
+        return _spans(self._step, self.series.schema, self._pick, self._batch, self._follow)
+
+    def __iter__(self) -> Iterator[Array]:
+        return self if self._follow is not None else self._next()
+
+    def __next__(self) -> Array:
+        return self._advance()
+
+    def _looking(self) -> _Step:
+        if self._looks is None:
+            self._looks = _scanned(self.series, self._bounds)
+        return self._looks
+
+    def asof(self, when: Time, strict: bool = False) -> Optional[Any]:
+        """As Client.asof, within the range of this scan, which it does not move: any times, forward and back. A time at the
+        last answer, or a little later, costs some compares instead of a search. Keeps one block until close()."""
+        return _look(self._looking(), self.series.schema, when, strict)
+
+    def close(self) -> None:
+        """End the scan. Arrays that it yielded stay."""
+        super().close()
+        if self._looks is not None:
+            self._looks.close()
 
     def arrow(self, price: str = "decimal", time: str = "timestamp", text: str = "str",
               records: bool = False) -> ArrowScan:
@@ -1302,168 +1631,101 @@ class Cursor:
         """As arrow(), with its defaults."""
         return self.arrow().__arrow_c_stream__(requested_schema)
 
-    def close(self) -> None:
-        """End the scan. Arrays that it yielded stay."""
-        self._step.close()
-        if not self._run.gi_running:
-            self._run.close()
-
     def __enter__(self) -> "Cursor":
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.close()
 
+
+# ---- filters of records ------------------------------------------------------------------------------------
+
+class Where:
+    """A compiled question to the records of a series: Where(series, "price > 100.25 and side = 'B'"). Comparisons by = != <
+    <= > >=, in (...), between ... and ..., is null, joined by and, or, not and brackets; values are exact decimals, ISO
+    times, quoted texts. Undefined values compare false with everything. ValueError says where a text is none. Immutable,
+    for all threads."""
+    __slots__ = ("series", "text", "_own")
+    series: "Series"
+    text: str
+    _own: _Own
+
+    def __init__(self, series: "Series", text: str) -> None:
+        own, err = _Own(_lib.stoup_filter_destroy, ctypes.c_void_p()), _Error()
+        raw = series._current(series.client._handle())
+        rc = _lib.stoup_filter_create(raw.schema, _c_text("where", text.encode("utf-8", "surrogateescape")), own.it, err)
+        if rc < 0:
+            raise _refused(rc, err)
+        self.series, self.text, self._own = series, text, own
+
+    def _numbers(self, span: int, cnt: int) -> Any:
+        room = np.empty(cnt, "<u4") if np is not None else (_U32 * cnt)()
+        found = _lib.stoup_filter_span(self._own.it, span, 0, ctypes.addressof(room) if np is None else room.ctypes.data, cnt)
+        if found < 0:
+            raise _error(found, f"the filter could not be asked of {cnt} records")
+        return room[:found].copy() if np is not None and found < cnt // 2 else room[:found]
+
+    def select(self, records: Array) -> Any:
+        """Which records of an array (of this series, or a copy; a memoryview without NumPy) match: their numbers, ascending
+        (uint32; a list without NumPy). Found in place by one call: array[where.select(array)] are the records."""
+        schema, raw, buffer = self.series.schema, self.series._current(self.series.client._handle()), _Buffer()
+        if np is not None and (getattr(records, "dtype", None) != schema.dtype or not records.flags.c_contiguous):
+            raise ValueError(f"an array of records of schema {schema.name} is asked for, in one piece")
+        view = memoryview(records if np is None else np.atleast_1d(records).view("u1")).cast("B")
+        _get_buffer(view, buffer, 0)
+        try:
+            span = _Span(base=buffer.buf or 0, record_cnt=len(view) // schema.stride, stride=schema.stride,
+                         schema=ctypes.cast(raw.schema, ctypes.c_void_p).value)
+            return self._numbers(ctypes.addressof(span), span.record_cnt) if span.record_cnt else \
+                np.empty(0, "<u4") if np is not None else []
+        finally:
+            _release_buffer(buffer)
+
+    def __repr__(self) -> str:
+        return f"stoup.Where({self.series.name!r}, {self.text!r})"
+
     def __reduce__(self) -> Any:
-        raise TypeError("a cursor cannot be pickled: pickle the series, and scan it there")
+        return Where, (self.series, self.text)
 
 
 # ---- merging -----------------------------------------------------------------------------------------------
 
-class _Head:
-    """The span of one series that a merge stands in, and the times at which its records are available."""
-
-    def __init__(self, series: "Series", start: Optional[int], end: Optional[int], flags: int) -> None:
-        self.series, shift = series, series.schema.interval_ns
-        low, high = _bounds(None if start is None else start - shift, None if end is None else end - shift)
-        self.cursor = Cursor(series, low, high, flags, batch=1)
-        self.array: Any = None
-        self.keys: Any = ()
-        self.at = self.carry = 0
-
-    def load(self) -> bool:
-        """The next span; False at the end. What was before is let go first. An error leaves it where it is."""
-        self.array, self.keys, self.at = None, (), 0
-        array = next(self.cursor, None)
-        if array is None:
-            return False
-        self.array, self.keys = array, self._keys(array)
-        return True
-
-    def _keys(self, array: Array) -> Any:
-        series, off, stride = self.series, self.series.schema._key_off, self.series.schema.stride
-        if np is None:
-            keys: Any = array.keys() if series.schema.messages else [struct.unpack_from("<q", array, at + off)[0] for at in range(0, len(array), stride)]
-            if series.flags & _KEEP_ORDER:
-                for i, key in enumerate(keys):
-                    self.carry = keys[i] = max(self.carry, key if key <= series.last_key else 0)
-            return [key + series.schema.interval_ns for key in keys]
-        keys = array.keys() if series.schema.messages else \
-            array[series.schema.key].astype("i8") + series.schema.interval_ns
-        if series.flags & _KEEP_ORDER:  # a key is the greatest so far; what no key is as great as is undefined
-            keys[(keys > series.last_key + series.schema.interval_ns) | (keys < self.carry)] = self.carry
-            np.maximum.accumulate(keys, out=keys)
-            self.carry = int(keys[-1])
-        return keys
-
-    def close(self) -> None:
-        self.cursor.close()
-        self.array, self.keys = None, ()
-
-    def records(self, begin: int, end: int) -> Array:
-        stride = 1 if np is not None else self.series.schema.stride or 1
-        return self.array[begin * stride:end * stride]
-
-    def upto(self, key: int, tied: bool) -> int:
-        """Behind the last record before `key`, or at it where ties go first."""
-        if np is None:
-            return (bisect.bisect_right if tied else bisect.bisect_left)(self.keys, key, self.at)
-        return self.at + int(self.keys[self.at:].searchsorted(key, "right" if tied else "left"))
+def _source(series: Sequence["Series"]) -> Callable[[_Held, int], List[Tuple[int, Array]]]:
+    schemas = [one.schema for one in series]
+    return lambda held, source: [(source, _view(held, schemas[source]))]
 
 
-class _Merged:
-    """What a merge shares with the generator that runs it; see _Step."""
-    __slots__ = ("heads", "due", "heap", "state")
-
-    def __init__(self, heads: List[_Head]) -> None:
-        self.heads, self.due = heads, list(range(len(heads)))  # due: those whose next span is to be loaded
-        self.heap: List[Tuple[int, int]] = []
-        self.state = "begun"
-
-
-def _runs(merged: _Merged) -> Generator[Tuple[int, Array], None, None]:
-    """Run a merge, or go on with it. A head is due until its next span is there, whatever errors come before."""
-    state, heads, heap, due = "interrupted", merged.heads, merged.heap, merged.due
-    try:
-        while True:
-            while due:
-                head = heads[due[-1]]
-                try:
-                    more = head.load()
-                except (Error, ValueError):
-                    state = "failed"
-                    raise
-                i = due.pop()
-                if more:
-                    heapq.heappush(heap, (int(head.keys[0]), i))
-            if not heap:
-                state = "ended"
-                return
-            _, i = heap[0]
-            head = heads[i]
-            if len(heap) > 1:
-                key, other = min(heap[1:3])
-                end = head.upto(key, i < other)
-            else:
-                end = len(head.keys)
-            begin, head.at = head.at, end
-            if end < len(head.keys):
-                heapq.heapreplace(heap, (int(head.keys[end]), i))
-            else:
-                heapq.heappop(heap)
-                due.append(i)
-            yield i, head.records(begin, end)
-    finally:
-        merged.state = state
-
-
-class Merge:
+class Merge(_Scan):
     """Several series in one time order: iterate over it for (i, array). Made by Client.merge(); closed when it ends, by
     close(), or as a context manager.
 
     An error leaves it where it is, as it does a Cursor: iterate on to try again, or skip() what is damaged. A
     KeyboardInterrupt within a step ends it; one in the loop's body does not. One thread at a time.
     """
+    _what = "merge"
 
-    def __init__(self, heads: List[_Head]) -> None:
-        self._merged = _Merged(heads)
-        self._run = _runs(self._merged)
+    def __init__(self, series: Sequence["Series"], bounds: _Range, client: "Client") -> None:
+        self.series, self._bounds, self._client, self._pick = tuple(series), bounds, client, _source(series)
+        self._step = self._begin()
+        self._run = self._runs()
+
+    def _begin(self) -> _Step:
+        if self.series:
+            return _merged(self.series, self._bounds)
+        step = _Step(self._client, self._client._handle())  # of nothing
+        step.state, step.own, step.handle = "ended", None, None
+        return step
+
+    def _runs(self) -> Generator[Any, None, None]:
+        nothing: Tuple[Any, ...] = ()
+        return _spans(self._step, None, self._pick, 1, None) if self.series else (run for run in nothing)
 
     def __iter__(self) -> Iterator[Tuple[int, Array]]:
-        state = self._merged.state
-        if state == "closed":
-            raise ValueError("the merge is closed")
-        if state == "interrupted":
-            raise _error(-errno.EINTR, "the merge was interrupted within a step: begin another one")
-        if state == "failed":
-            self._merged.state, self._run = "begun", _runs(self._merged)
-        return self._run
+        return self._next()
 
     def __next__(self) -> Tuple[int, Array]:
-        try:
-            return next(self.__iter__())
-        except KeyboardInterrupt:  # perhaps with a run in hand
-            self._run.close()
-            self._merged.state = "interrupted"
-            raise
-
-    def skip(self) -> int:
-        """Step over the block at which the last step failed; the number of records left out, at most. Error (EINVAL)
-        when it did not fail."""
-        if self._run.gi_running:
-            raise ValueError("the merge is used by another thread")
-        if self._merged.state != "failed":
-            raise _error(-errno.EINVAL, "the last step of this merge did not fail")
-        return self._merged.heads[self._merged.due[-1]].cursor.skip()
-
-    def close(self) -> None:
-        """End it. Arrays that it yielded stay."""
-        running = self._run.gi_running  # in another thread: which lets its arrays go itself
-        for head in self._merged.heads:
-            head.cursor.close() if running else head.close()
-        if not running:
-            self._run.close()
-            self._merged.state = "closed"
+        found: Tuple[int, Array] = self._advance()
+        return found
 
     def __enter__(self) -> "Merge":
         return self
@@ -1471,8 +1733,278 @@ class Merge:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
+
+# ---- replay ------------------------------------------------------------------------------------------------
+
+class Replay:
+    """Records of one series or several as the clock makes them due: iterate over it for (i, array), which waits; or poll().
+    Made by Client.replay(); closed when it ends, by close(), or as a context manager.
+
+    Ctrl-C in the wait is noticed at once, and what is due comes when it is iterated over again: nothing is lost. Errors
+    leave it where it is, as they do a Cursor. One thread at a time iterates; pause(), resume(), speed and stats() are for
+    all.
+    """
+
+    def __init__(self, series: Sequence["Series"], bounds: _Range, options: _ReplayOptions) -> None:
+        self.series, self.ended = tuple(series), False
+        self._last: Dict[str, int] = {}
+        self._schemas, self._hand = [one.schema for one in series], _Held()
+        self._step = step = _merged(series, bounds)
+        step.top, err = _Own(_lib.stoup_replay_close, ctypes.c_void_p(), step.own), _Error()
+        rc = _lib.stoup_replay_open(step.open().it, options, step.top.it, err)
+        if rc < 0:
+            self.close()
+            raise _refused(rc, err)
+        self._speed: float = options.speed
+
+    def _top(self) -> _Own:
+        top = self._step.top
+        if top is None:
+            raise ValueError("the replay is closed, or its client")
+        return top
+
+    def poll(self, timeout: float = 0.0) -> Optional[Tuple[int, Array]]:
+        """What is due now, or within `timeout` seconds: (i, array), records of series i. None: nothing; at the end `ended`
+        is True then."""
+        begun, patience = time.monotonic(), None
+        timeout = _seconds("timeout", timeout)
+        while not self.ended:
+            hand, top = self._hand, self._top()  # a span that an interrupt left there comes first
+            if not hand.record_cnt:
+                left = timeout - (time.monotonic() - begun)
+                rc = _lib.stoup_replay_next(top.it, int(max(0.0, min(left, _SLICE)) * 1e9), hand.span())
+                if rc == 0:
+                    self._last, self.ended = self.stats(), True
+                    self.close()
+                    break
+                if rc == 2 or rc == -errno.EINTR:
+                    if left <= 0:
+                        break
+                    continue
+                if rc < 0:
+                    patience = patience or _Patience(self._step.timeout, self._step.reconnect)
+                    if patience.again(rc):
+                        continue
+                    raise patience.error(rc, _lib.stoup_cursor_error(self._step.open().it).contents.text)
+            if not hand.use:
+                rc = _lib.stoup_hold(hand.span(), hand)
+                if rc < 0:
+                    raise _error(rc, f"due records cannot be kept: {os.strerror(-rc)}: let arrays go, and iterate on")
+            source = _lib.stoup_cursor_source(self._step.open().it)
+            found = source, _view(hand, self._schemas[source])
+            self._hand = _Held()
+            return found
+        return None
+
+    def __iter__(self) -> "Replay":
+        return self
+
+    def __next__(self) -> Tuple[int, Array]:
+        found = self.poll(float("inf"))
+        if found is None:
+            raise StopIteration
+        return found
+
+    def pause(self) -> None:
+        """Stop the time of the data."""
+        _lib.stoup_replay_pause(self._top().it)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        _lib.stoup_replay_resume(self._top().it)
+
+    @property
+    def speed(self) -> float:
+        """Seconds of the data to one of the clock, from 0.001 to 1e9; inf: as fast as can be. Set it at any time."""
+        return self._speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        if _lib.stoup_replay_speed(self._top().it, speed) < 0:
+            raise ValueError(f"a speed of {speed}: 0.001 to 1e9, or inf for as fast as can be")
+        self._speed = float(speed)
+
+    def stats(self) -> Dict[str, int]:
+        """How it goes: record_cnt, span_cnt, late_cnt, late_max_ns, late_p50_ns, late_p99_ns, data_ns, skipped_ns, due_ns,
+        paused. After the end what it was then."""
+        if self.ended:
+            return dict(self._last)
+        raw = _ReplayState(struct_len=ctypes.sizeof(_ReplayState))
+        _lib.stoup_replay_stats(self._top().it, raw)
+        return {name: getattr(raw, name) for name, _ in _ReplayState._fields_[1:-1]}
+
+    def fileno(self) -> int:
+        """A descriptor for select and epoll: readable when records are due, after poll() gave None. Read nothing from it."""
+        return int(_lib.stoup_replay_fd(self._top().it))
+
+    def skip(self) -> int:
+        """As Cursor.skip."""
+        rc = _lib.stoup_cursor_skip(self._step.open().it)
+        if rc < 0:
+            raise _error(rc, "the last step of this replay did not fail" if rc == -errno.EINVAL else "")
+        return int(rc)
+
+    def close(self) -> None:
+        """End it. Arrays that it yielded stay."""
+        self._step.close()
+        self._hand = _Held()
+
+    def __enter__(self) -> "Replay":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
     def __reduce__(self) -> Any:
-        raise TypeError("a merge cannot be pickled: pickle the series, and merge them there")
+        raise TypeError("a replay cannot be pickled: pickle the series, and replay them there")
+
+
+# ---- bars --------------------------------------------------------------------------------------------------
+
+class Bars:
+    """Bars of trades: iterate over it for structured arrays of complete bars, in order, or read() all of them as one. Made by
+    Client.bars(); closed when it ends, by close(), or as a context manager. The arrays are yours: copies, which keep
+    no lease. (Without NumPy memoryviews, for schema.unpack.)
+
+    schema: of the bars; prices and volumes are integers of the trades' own scale (stoup.prices(array, "close",
+    schema=bars.schema) makes floats), or floats where those of the trades are. An error leaves it where it is, and so does
+    a KeyboardInterrupt: nothing is lost. One thread at a time.
+    """
+    _CAP = 1024  # bars of an array, at most
+
+    def __init__(self, series: Sequence["Series"], bounds: _Range, spec: _BarsSpec, follow: Optional[float]) -> None:
+        self.series, self._follow, self._span = tuple(series), follow, _Span()
+        self._step = step = _scanned(series[0], bounds) if len(series) == 1 else _merged(series, bounds)
+        step.top, err = _Own(_lib.stoup_bars_close, ctypes.c_void_p(), step.own), _Error()
+        rc = _lib.stoup_bars_open(step.open().it, spec, step.top.it, err)
+        if rc < 0:
+            self.close()
+            raise _refused(rc, err)
+        self._schema: Optional[Schema] = None
+        self._failed: Optional[Error] = None
+        self._know(step.top)
+
+    def _know(self, top: _Own) -> None:
+        """Of a merge what the bars are like is known when its first trade has come."""
+        raw = _lib.stoup_bars_schema(top.it)
+        if raw and self._schema is None:
+            schema = _schema_of(raw)
+            self._call = _lib.stoup_bars_next_f64 if schema.name.endswith("f64") else _lib.stoup_bars_next
+            self._room = self._fresh(schema)
+            self._schema = schema
+
+    def _fresh(self, schema: Schema) -> List[Any]:
+        """Room for bars, and how many are in it: one object, which an interrupt finds as it was or as it is to be."""
+        return [(ctypes.c_ubyte * (schema.stride * (self._CAP + 1)))(), 0]
+
+    @property
+    def schema(self) -> Schema:
+        """Of the bars; of several series known from the first bar on."""
+        if self._schema is None:
+            raise ValueError("bars of several series: what they are like is known with the first one")
+        return self._schema
+
+    def _one(self, top: _Own) -> int:
+        """One more bar at the end of the room."""
+        if self._schema is None:
+            rc = int(_lib.stoup_bars_next_span(top.it, self._span)) if not self._span.record_cnt else 1
+            self._know(top)
+            if rc > 0:
+                ctypes.memmove(self._room[0], self._span.base, self._span.stride)
+            return rc
+        return int(self._call(top.it, ctypes.byref(self._room[0], self._room[1] * self._schema.stride)))
+
+    def _full(self) -> int:
+        """Bars in the room, with one that an interrupt left uncounted."""
+        if self._schema is None:
+            return 0
+        room, stride = self._room, self._schema.stride
+        if any(room[0][room[1] * stride:(room[1] + 1) * stride]):
+            room[1] += 1
+        return int(room[1])
+
+    def _take(self) -> Array:
+        """What is in the room, which is empty afterwards."""
+        room, self._room = self._room, self._fresh(self.schema)
+        data = bytearray(memoryview(room[0])[:room[1] * self.schema.stride])
+        return memoryview(data) if np is None else np.frombuffer(data, self.schema.dtype)
+
+    def __iter__(self) -> Iterator[Array]:
+        return self
+
+    def __next__(self) -> Array:
+        until: Optional[float] = None
+        patience: Optional[_Patience] = None
+        cnt = self._full()
+        while self._failed is None and self._step.state != "ended" and cnt < self._CAP:
+            top = self._step.top
+            if top is None:
+                raise ValueError("the bars are closed, or their client")
+            rc = self._one(top)
+            if rc > 0:
+                cnt = self._room[1] = cnt + 1
+            elif rc == 0 and self._follow is not None and not cnt:
+                until = time.monotonic() + self._follow if until is None else until
+                if not _news(self._step, until):
+                    raise StopIteration
+            elif rc == 0:
+                if self._follow is None:
+                    self._step.state = "ended"
+                break
+            else:
+                patience = patience or _Patience(self._step.timeout, self._step.reconnect)
+                if not patience.again(rc):
+                    self._failed = patience.error(rc, _lib.stoup_bars_error(top.it).contents.text)
+        if cnt:
+            return self._take()
+        failed, self._failed = self._failed, None
+        if failed is not None:
+            raise failed
+        self._step.close()
+        raise StopIteration
+
+    def read(self) -> Array:
+        """All that are left as one array."""
+        parts = list(self)
+        if not parts and self._schema is None:
+            raise ValueError("several series without a trade: nothing is known of their bars")
+        if np is None:
+            return memoryview(b"".join(parts))
+        return np.concatenate(parts) if parts else np.empty(0, self.schema.dtype)
+
+    def skip(self) -> int:
+        """As Cursor.skip."""
+        rc = _lib.stoup_cursor_skip(self._step.open().it)
+        if rc < 0:
+            raise _error(rc, "the last step of these bars did not fail" if rc == -errno.EINVAL else "")
+        return int(rc)
+
+    def close(self) -> None:
+        """End it. Arrays stay. A second time does nothing."""
+        self._step.close()
+
+    def __enter__(self) -> "Bars":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("bars cannot be pickled: pickle the series, and make them there")
+
+
+class Count(NamedTuple):
+    """How much a range has: what Client.estimate finds in the index."""
+    record_min: int
+    record_max: int
+    ordinal_min: int  # of the first record
+    ordinal_max: int
+    segments: int
+    bytes: int  # decoded
+    first_key: int  # no record has an earlier one
+    last_key: int
+    volumes: int
+    exact: bool
 
 
 # ---- clients -----------------------------------------------------------------------------------------------
@@ -1500,15 +2032,25 @@ class Series:
         return self._raw[1]
 
     def scan(self, start: Optional[Time] = None, end: Optional[Time] = None, backward: bool = False,
-             direct: Union[bool, str] = False) -> Cursor:
+             direct: Union[bool, str] = False, **how: Any) -> Cursor:
         """As Client.scan."""
-        return self.client.scan(self, start, end, backward, direct)
+        return self.client.scan(self, start, end, backward, direct, **how)
+
+    def __getitem__(self, ordinals: slice) -> Cursor:
+        """series[1000:2000], series[-100:]: a scan of these records, by their numbers."""
+        if not isinstance(ordinals, slice):
+            raise TypeError(f"a series is sliced by record numbers, series[n:n + 1], not indexed by {type(ordinals).__name__}")
+        return self.client.scan(self, ordinals=ordinals)
+
+    def __iter__(self) -> Iterator[Array]:
+        """As scan(): arrays."""
+        return iter(self.scan())
 
     def documents(self, where: Union[str, Filter, None] = None, paths: Optional[Sequence[Union[str, Path]]] = None,
                   start: Optional[Time] = None, end: Optional[Time] = None, backward: bool = False,
-                  direct: Union[bool, str] = False) -> Documents:
+                  direct: Union[bool, str] = False, **how: Any) -> Documents:
         """As Client.documents."""
-        return self.client.documents(self, where, paths, start, end, backward, direct)
+        return self.client.documents(self, where, paths, start, end, backward, direct, **how)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """All records as an Arrow stream: pyarrow.table(series). See Cursor.arrow for other forms and for ranges."""
@@ -1664,43 +2206,99 @@ class Client:
     # ---- records
 
     def scan(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
-             backward: bool = False, direct: Union[bool, str] = False) -> Cursor:
+             backward: bool = False, direct: Union[bool, str] = False, *, inclusive: str = "left",
+             ordinals: Union[None, slice, range, Tuple[Optional[int], Optional[int]]] = None, limit: Optional[int] = None,
+             last: Optional[int] = None, follow: Union[None, bool, float] = None, available: bool = False,
+             where: Union[None, str, Where] = None, index: bool = False) -> Cursor:
         """The records with keys in [start, end), as arrays of consecutive ones, in time order. A Series is read by the
         client that it is of, whichever one is asked; a name is of this one.
 
         backward: the latest array first (inside an array, records lie forward as ever). direct: map the volumes' own
         files instead of going through the pool, for series that are not compressed (`ingest --codec none`): True, or
         "auto" for where it can be; one array then spans as many records as lie one behind the other in the file.
+
+        inclusive: which ends are in: "left", "right", "both", "neither" (all records of one key alike). ordinals: by record
+        numbers from 0 instead, slice(1000, 2000) or slice(-100, None). limit: at most so many records from the first one
+        on; last: of the range's those that come last. follow: at the end wait for what is ingested later; True for ever, or
+        so many seconds, after which the loop ends, and goes on where it was when the cursor is iterated over again.
+        available: of bars compare start and end with the time from which on a bar was known, its close.
+
+        where: a filter such as "price > 100.25 and side = 'B'" (see Where): arrays of the matching records alone, which are
+        copies, yours, and keep no lease; with index=True (view, numbers) of the spans that have some, nothing copied.
+        Segments of which the index says that none match are not read. `limit` counts matches then; not with `last`.
         """
-        if direct not in (False, True, "auto"):
-            raise ValueError("direct is False, True or 'auto'")
-        flags = _BACKWARD if backward else 0
-        flags |= _DIRECT_OR_POOL if direct == "auto" else _DIRECT if direct else 0
-        return Cursor(self._series(series), *_bounds(start, end), flags)
+        series = self._series(series)
+        if where is not None and last is not None:
+            raise ValueError("the last matches: scan backward with a limit")
+        bounds = _range(series, start, end, backward, direct, inclusive, ordinals, limit, last, follow, available)
+        pick = None
+        if where is not None:
+            bounds.limit = 0
+            pick = _Pick(self._where(series, where), index, limit, backward)
+        elif index:
+            raise ValueError("index=True tells which records match: say where")
+        return Cursor(series, bounds, _BATCH, pick, _patient(follow))
+
+    @staticmethod
+    def _where(series: Series, where: Union[str, Where]) -> Where:
+        return where if isinstance(where, Where) else Where(series, where)
+
+    def count(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
+              **how: Any) -> int:
+        """How many records a scan yields (inclusive, ordinals, limit, last, available as there), exactly: reads two blocks at
+        most, those in which the range begins and ends. With `where` the matches, which is a scan."""
+        if how.get("where") is not None:
+            return sum(len(numbers) for _, numbers in self.scan(series, start, end, index=True, **how))
+        return self._counted(series, start, end, 1, **how).record_max
+
+    def estimate(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
+                 **how: Any) -> Count:
+        """The same between bounds, from the index alone: reads nothing, never waits."""
+        return self._counted(series, start, end, 0, **how)
+
+    def _counted(self, series: Union[str, Series], start: Optional[Time], end: Optional[Time], exact: int, **how: Any) -> Count:
+        series, raw, err = self._series(series), _Count(), _Error()
+        bounds, client = _range(series, start, end, **how), series.client
+        patience = _Patience(client._timeout, client._reconnect)
+        while True:
+            handle = client._handle()
+            rc = _lib.stoup_count(handle.it, series._current(handle), bounds, exact, raw, err)
+            if rc >= 0:
+                return Count._make([getattr(raw, name) for name, *_ in _Count._fields_[:-1]] + [bool(raw.exact)])
+            if not patience.again(rc):
+                raise patience.error(rc, err.text)
 
     def documents(self, series: Union[str, Series], where: Union[str, Filter, None] = None,
                   paths: Optional[Sequence[Union[str, Path]]] = None, start: Optional[Time] = None,
-                  end: Optional[Time] = None, backward: bool = False, direct: Union[bool, str] = False) -> Documents:
+                  end: Optional[Time] = None, backward: bool = False, direct: Union[bool, str] = False,
+                  **how: Any) -> Documents:
         """The documents of a series of JSON (schema bipf) with keys in [start, end), one by one, in time order or backward:
         Documents in place, each with its time in `key`; with `paths` tuples (key, value, value...), None where a path leads
         nowhere. `where` (see Filter) is asked for a whole span at a time, in place, without a step of Python for documents of
-        which it does not hold."""
+        which it does not hold. More bounds (inclusive, ordinals, limit, last, follow) as of scan: of all documents."""
         series = self._series(series)
         if not series.schema.messages:
             raise ValueError(f"{series.name} has records of schema {series.schema.name}, no documents")
-        return Documents(self.scan(series, start, end, backward, direct), Filter(where) if isinstance(where, str) else where,
+        return Documents(self.scan(series, start, end, backward, direct, **how), Filter(where) if isinstance(where, str) else where,
                          None if paths is None else [_path(path) for path in paths], backward)
 
-    def read(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None) -> Array:
-        """All records with keys in [start, end) as one array: a copy, which is yours to write to. (bytearray without
-        NumPy.) Messages: a list of (key, bytes)."""
+    def read(self, series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None, *,
+             inclusive: str = "left", ordinals: Union[None, slice, range, Tuple[Optional[int], Optional[int]]] = None,
+             limit: Optional[int] = None, last: Optional[int] = None, available: bool = False,
+             where: Union[None, str, Where] = None) -> Array:
+        """All records of a range as one array: a copy, which is yours to write to. (bytearray without NumPy.) Messages: a
+        list of (key, bytes). Arguments as of scan."""
         series = self._series(series)
+        views = self.scan(series, start, end, inclusive=inclusive, ordinals=ordinals, limit=limit, last=last,
+                          available=available, where=where)
         if series.schema.messages:
-            return [one for messages in self.scan(series, start, end) for one in messages.copies()]
-        parts, views = [], self.scan(series, start, end)
+            return [one for messages in views for one in messages.copies()]
         if np is None:
             return bytearray().join(views)
-        parts = [view.view(series.schema._void).copy() for view in views]
+        return self._joined(series, [self._copied(series, view) for view in views])
+
+    @staticmethod
+    def _joined(series: Series, parts: List[Any]) -> Array:
         found = np.empty(sum(map(len, parts)), series.schema._void)
         at = 0
         for part in parts:
@@ -1711,55 +2309,124 @@ class Client:
     def asof(self, series: Union[str, Series], when: Time, strict: bool = False) -> Optional[Any]:
         """The last record at or before a time (strict: before it), or None. Bars count from their end: what is not yet
         known at that time is not returned. A read-only record (numpy.void) that keeps its lease, like an array; without
-        NumPy a memoryview. Of messages: (key, memoryview)."""
+        NumPy a memoryview. Of messages: (key, memoryview). For many times of one series, Cursor.asof."""
         series = self._series(series)
-        end = to_ns(when) - series.schema.interval_ns + (0 if strict else 1)
-        for view in Cursor(series, *_bounds(None, end), _BACKWARD, batch=1):
-            if series.schema.messages:
-                return view.key(-1), view[-1]
-            return view[-1] if np is not None else view[-series.schema.stride:]
-        return None
+        return _look(_scanned(series, _Range(0, 0, 0, 0)), series.schema, when, strict)
+
+    def asof_all(self, series: Sequence[Union[str, Series, Cursor]], when: Time, strict: bool = False) -> List[Optional[Any]]:
+        """The same of many series at once: a list, None for those that have none. What is not in the pool is asked for
+        together. In the place of a series a cursor may stand, once, whose next lookup is then the faster (see
+        Cursor.asof)."""
+        cursors = [one if isinstance(one, Cursor) else Cursor(self._series(one), _Range(0, 0, 0, 0)) for one in series]
+        steps, cnt = [one._looking() for one in cursors], len(cursors)
+        owns = [step.open() for step in steps]
+        places, found = (ctypes.c_void_p * cnt)(*[own.it.value for own in owns]), (_Span * cnt)()
+        key, patience = max(-2**63, _key(when) - bool(strict)), _Patience(self._timeout, self._reconnect)
+        while True:
+            rc = _lib.stoup_asof_all(places, cnt, key, found)
+            if rc >= 0:
+                break
+            if not patience.again(rc):
+                errors = [_lib.stoup_cursor_error(own.it).contents for own in owns]
+                raise patience.error(rc, next((one.text for one in errors if one.code == rc), b""))
+        kept: List[Optional[Any]] = []
+        for cursor, span in zip(cursors, found):
+            held = _Held()
+            ctypes.memmove(held.span(), ctypes.byref(span), ctypes.sizeof(span))
+            kept.append(_kept(held, cursor.series.schema) if span.record_cnt else None)
+        return kept
 
     def last(self, series: Union[str, Series], n: int = 1, before: Optional[Time] = None) -> Array:
         """The last n records, or those before a time (bars: that ended before it), in time order; fewer where there are
         not as many. A view where they lie in one span, else a copy. Messages: a list of (key, bytes)."""
         series = self._series(series)
-        end = None if before is None else to_ns(before) - series.schema.interval_ns
+        many = _count("n", n) > 0
+        views: Iterator[Array] = iter(Cursor(series, _range(series, None, before, last=n, available=True))) if many else iter(())
         if series.schema.messages:
-            found: List[Tuple[int, bytes]] = []
-            for view in Cursor(series, *_bounds(None, end), _BACKWARD, batch=1):
-                if len(found) >= _count("n", n):
-                    break
-                found = view[max(0, len(view) - (n - len(found))):].copies() + found
-            return found
-        stride = 1 if np is not None else series.schema.stride
-        parts: List[Array] = []
-        missing = _count("n", n) * stride
-        cursor = Cursor(series, *_bounds(None, end), _BACKWARD, batch=1)
-        for view in cursor:
-            if missing and len(view) >= missing and not parts:
-                return view[-missing:]
-            view = view[max(0, len(view) - missing):]
-            parts.insert(0, bytes(view) if np is None else view.view(series.schema._void).copy())
-            missing -= len(view)
-            if missing <= 0:
-                break
+            return [one for messages in views for one in messages.copies()]
+        first, second = next(views, None), next(views, None)
+        if first is not None and second is None:
+            return first
+        parts = [self._copied(series, one) for one in (first, second) if one is not None]
+        del first, second
+        parts += [self._copied(series, one) for one in views]
         if np is None:
             return memoryview(b"".join(parts))
-        array = np.concatenate(parts or [np.empty(0, series.schema._void)]).view(series.schema.dtype)
+        array = self._joined(series, parts)
         array.flags.writeable = False
         return array
 
+    @staticmethod
+    def _copied(series: Series, view: Array) -> Any:
+        return bytes(view) if np is None else view.view(series.schema._void).copy()
+
     def merge(self, *series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
-              direct: Union[bool, str] = False) -> Merge:
+              direct: Union[bool, str] = False, backward: bool = False, inclusive: str = "left",
+              limit: Optional[int] = None, at_open: bool = False) -> Merge:
         """Several series in one time order: (i, array) for each run of records of series[i] that comes before the next
-        record of any other. Of equal times the series that was named first goes first. Bars are placed at their end.
-        Keeps one span of each series, whatever the length."""
-        if direct not in (False, True, "auto"):
-            raise ValueError("direct is False, True or 'auto'")
-        low, high = None if start is None else to_ns(start), None if end is None else to_ns(end)
-        flags = _DIRECT_OR_POOL if direct == "auto" else _DIRECT if direct else 0
-        return Merge([_Head(self._series(one), low, high, flags) for one in series])
+        record of any other. Of equal times the series that was named first goes first. Bars are placed at their end
+        (at_open: at their begin), a series that kept its order at the greatest key so far. backward: exactly the reverse;
+        inside an array records lie forward as ever. limit: records of all of them. Other arguments as of scan.
+
+        Keeps one block of each series, whatever the length; where they do not fit into what this process may lease, or into
+        the pool, Exhausted says so at once."""
+        every = [self._series(one) for one in series]
+        bounds = _range(None, start, end, backward, direct, inclusive, None, limit)
+        bounds.flags |= _AT_OPEN if at_open else 0
+        return Merge(every, bounds, every[0].client if every else self)
+
+    def replay(self, *series: Union[str, Series], start: Optional[Time] = None, end: Optional[Time] = None,
+               speed: float = 1.0, max_gap: Optional[float] = None, history: Optional[Time] = None, paused: bool = False,
+               begin: int = 0, direct: Union[bool, str] = False, inclusive: str = "left", limit: Optional[int] = None) -> Replay:
+        """A merge that waits: (i, array) for each run of series[i] when the clock makes it due, never early.
+
+        speed: seconds of the data to one of the clock; float("inf") does not wait. max_gap: seconds; where the data have
+        nothing for longer, only so long passes. history: time of the data at the begin; records before it come at once
+        (default: the first record's time). begin: time.monotonic_ns() of the begin, the same for several processes, say
+        (default: the first step). paused: begin paused. Other arguments as of merge."""
+        if not series:
+            raise ValueError("nothing to replay: name a series")
+        options = _ReplayOptions(struct_len=ctypes.sizeof(_ReplayOptions), speed=speed, begin_ns=_count("begin", begin),
+                                 flags=1 if paused else 0, start_ns=0 if history is None else _key(history))
+        if not speed > 0:
+            raise ValueError(f"a speed of {speed}: 0.001 to 1e9, or inf for as fast as can be")
+        if max_gap is not None:
+            options.max_gap_ns = int(min(max(1e-9, _seconds("max_gap", max_gap)), 9e9) * 1e9)
+        return Replay([self._series(one) for one in series],
+                      _range(None, start, end, False, direct, inclusive, None, limit), options)
+
+    def bars(self, series: Union[str, Series, Sequence[Union[str, Series]]], spec: str, start: Optional[Time] = None,
+             end: Optional[Time] = None, *, fill: bool = False, partial: bool = False, complete: Optional[Time] = None,
+             offset: int = 0, price: Optional[str] = None, size: Optional[str] = None, side: Optional[str] = None,
+             action: Optional[str] = None, trades: Optional[str] = None, direct: Union[bool, str] = False,
+             follow: Union[None, bool, float] = None) -> Bars:
+        """Bars of the trades in [start, end): iterate for structured arrays, or bars(...).read() for all as one array.
+
+        spec: "1m", "90s", "500ms", "1d" by time; "100t" trades; "5000v", "0.25v" volume; "1000000n" notional. Several series
+        are taken in one time order. A bar comes when it is complete, and its `ts_available` says since when it was known.
+
+        fill: intervals without trades are bars too. partial: at the end the pending bar as well, marked. complete: the data
+        are known to be complete up to there, so that bars which close by then come. offset: ns by which bars begin off
+        midnight UTC. price, size, side, action: fields; trades: the bytes of `action` that tell a trade; all known for
+        the schemas that stoup knows. follow, direct as of scan. ValueError says what is not understood."""
+        every = [self._series(one) for one in ([series] if isinstance(series, (str, Series)) else series)]
+        if not every:
+            raise ValueError("no series to make bars of")
+        raw, err = _BarsSpec(struct_len=ctypes.sizeof(_BarsSpec)), _Error()
+        if _lib.stoup_bars_spec_parse(_c_text("spec", spec.encode()), raw, err) < 0:
+            raise ValueError(err.text.decode(errors="replace"))
+        raw.flags, raw.offset_ns = (1 if fill else 0) | (2 if partial else 0), operator.index(offset)
+        raw.end_ns = 0 if complete is None else _key(complete)
+        for name, value in (("price", price), ("size", size), ("side", side), ("action", action), ("action_values", trades)):
+            if value is not None:
+                setattr(raw, name, _c_text(name, value.encode()))
+        return Bars(every, _range(None, start, end, False, direct, follow=follow), raw, _patient(follow))
+
+    def wait(self, timeout: float = float("inf")) -> bool:
+        """Wait until something was ingested since this client (or, in this thread, the cursor that stood at its end) took
+        the store: True, take it by refresh(), or iterate on; False: nothing within `timeout` seconds, 0 only looks."""
+        step = _Step(self, self._handle())
+        return _news(step, time.monotonic() + _seconds("timeout", timeout))
 
     def definition(self, symbol: str, when: Optional[Time] = None) -> Dict[str, Any]:
         """What was known of an instrument ("DATASET/SYMBOL") at a time, None: of all times the last: min_price_increment,

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values at their edges: single records, columns and frames without a key, floats of large integers, undefined floats,
 and arguments that are none."""
+import ast
 import decimal
 import gc
+import inspect
 import os
 import pathlib
 import pickle
@@ -44,6 +46,10 @@ for name in ("one", "two"):  # two schemas of the same layout
         out.write(SCHEMA % name)
     t.run([t.STOUP, "ingest", "--store", store, "--series", f"T/A/{name}", "--schema", out.name, "--time", "ts",
            "--quiet", os.path.join(directory, "in.csv")])
+with open(os.path.join(directory, "types.csv"), "w") as out:
+    out.write("1700000000,200,-7,65000,ab\n")
+t.run([t.STOUP, "ingest", "--store", store, "--series", "T/A/types", "--columns", "ts:time,a:u8,b:i8,c:u16,d:char[3]",
+       "--quiet", out.name])
 daemon = t.Daemon(store, "1M")
 client = stoup.open(daemon.pool)
 SERIES = client["T/A/one"]
@@ -55,6 +61,14 @@ t.equal(stoup.prices(whole)[:-1].tolist(), [value / 10**9 for value in LARGE], "
 t.true(np.isnan(stoup.prices(whole)[-1]), "undefined")
 t.equal(stoup.prices(whole, "q")[:-1].tolist(), [float((value >> 7) * 100) for value in LARGE], "a scale above one")
 t.equal(stoup.prices(whole, "u")[:-1].tolist(), [abs(value) / 1000 for value in LARGE], "unsigned")
+
+# ---- every field is of its own type; no name of the module is given twice ------------------------------------------
+(record,) = client.read("T/A/types")
+t.equal((int(record["a"]), int(record["b"]), int(record["c"]), record["d"]), (200, -7, 65000, b"ab"), "types")
+t.equal([field.format for field in client["T/A/types"].schema.fields], ["<i8", "<u1", "<i1", "<u2", "S3"], "formats")
+names = [name.id for node in ast.parse(inspect.getsource(stoup)).body if isinstance(node, ast.Assign)
+         for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)]
+t.equal(sorted(name for name in set(names) if names.count(name) > 1), [], "names that are given twice")
 
 # ---- single records, as asof gives them --------------------------------------------------------------------------
 for record, where in ((client.asof(SERIES, SERIES.last_key), -1), (client.asof(SERIES, SERIES.first_key), 0),
@@ -153,7 +167,7 @@ environment.update(STOUP_LIB=os.path.join(prefix, "lib"), PATH="/nonexistent")
 FOUND = "import sys, stoup\nwith stoup.open(sys.argv[1], pool_bytes=1 << 20) as client: print(len(client.series()))"
 # Another store than that of above, whose daemon may still run.
 shutil.copytree(store, os.path.join(directory, "second"))
-t.equal(p.script(FOUND, pathlib.Path(directory, "second"), env=environment), "2\n", "stoupd beside the library")
+t.equal(p.script(FOUND, pathlib.Path(directory, "second"), env=environment), "3\n", "stoupd beside the library")
 shutil.copytree(store, os.path.join(directory, "third"))
 said = p.script(FOUND, os.path.join(directory, "third"), env={**environment, "STOUPD": "/nonexistent/stoupd"}, expect=1)
 t.true("/nonexistent/stoupd" in said, f"$STOUPD goes first: {said}")

@@ -46,6 +46,13 @@ def work(i):
     elif kind == 4:
         client.asof(name, 1_700_000_000_000_000_000 + i * 1000)
         client.last(name, 3)
+        kept.clear()
+        for view, numbers in client.scan(name, where="size > 3", limit=200, index=True):
+            assert len(view) >= len(numbers) > 0
+        del view
+        client.asof_all([name, client.scan(name)], 1_700_000_000_000_000_000 + i * 1000)
+        next(client.bars(name, "1t"), None)
+        client.replay(name, name, speed=float("inf")).poll(0.001)
     elif forks and i % 24 == 5:
         pid = os.fork()
         if pid == 0:

@@ -110,7 +110,7 @@ for folder in ("shm", "codec", "producer", "consumer", "bench", "tests"):
     for path in files(folder, ".c", ".h", ".py", ".sh"):
         length = read(path).count("\n")
         # The Python module is one file, so that it can be copied to where it is needed.
-        limit = 2000 if path.endswith("consumer/python/stoup.py") else 800
+        limit = 2600 if path.endswith("consumer/python/stoup.py") else 800
         check(length <= limit, f"{os.path.relpath(path, SOURCE)} has {length} lines, at most {limit}")
         if path.endswith((".c", ".h")):
             check(read(path).startswith("/* SPDX-License-Identifier: Apache-2.0 */"),
