@@ -38,6 +38,7 @@ static int take(struct stoup_cursor *cur, struct stoup_held *ret, uint64_t *byte
 		return owe(cur, &held.span, rc);
 	if (cur->merge) {
 		*bytes += stoup_merge_span_bytes(cur, &held.span);
+		held.lease.source = stoup_cursor_source(cur);
 		*ret = held;
 		return 1;
 	}

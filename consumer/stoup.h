@@ -413,7 +413,7 @@ STOUP_API int64_t stoup_asof_all(
 struct stoup_lease {
 	struct stoup *client; /* private, like the rest */
 	uint64_t use;
-	uint32_t idx, zero;
+	uint32_t idx, source;
 };
 
 /* 0; -EINVAL when the bytes of the span are no longer held; -EDQUOT when the process holds its share of
@@ -435,7 +435,8 @@ struct stoup_held {
  * first one like stoup_next, then adds those that follow as long as they are in the pool already, at most cnt,
  * and until their blocks reach `bytes` (0 = an eighth of what this process may lease). Writes *ret[0], *ret[1]
  * and so on, each as a whole; what is not written stays untouched. The leases are given back by stoup_release,
- * in any order; the cursor itself keeps nothing between two calls.
+ * in any order; the cursor itself keeps nothing between two calls. Of a merge lease.source is what stoup_cursor_source
+ * says of that run.
  * Returns the number of spans, 0 at the end, or a negative errno as of stoup_next and stoup_hold: nothing was
  * handed out then, and nothing is lost, a later call yields the same span. May be mixed with stoup_next. Runs of a
  * merge cost nothing of what this process may lease while the merge stands in their blocks; those of blocks that it has

@@ -205,7 +205,7 @@ class _Span(ctypes.Structure):
 
 class _Held(ctypes.Structure):
     # The lease, then the span. Gives its lease back when it goes: see _Own.
-    _fields_ = [("client", _U64), ("use", _U64), ("idx", _U32), ("zero", _U32), *_Span._fields_]
+    _fields_ = [("client", _U64), ("use", _U64), ("idx", _U32), ("source", _U32), *_Span._fields_]
 
     def span(self) -> int:
         """Address of the span."""
@@ -1393,7 +1393,7 @@ class _Pick:
         self.where, self.index, self.limit, self.backward = where, index, limit, backward
         self.left = limit
 
-    def __call__(self, held: _Held, source: int) -> List[Any]:
+    def __call__(self, held: _Held) -> List[Any]:
         numbers = self.where._numbers(held.span(), held.record_cnt)
         if self.left is not None:
             numbers = numbers[max(0, len(numbers) - self.left):] if self.backward else numbers[:self.left]
@@ -1412,6 +1412,7 @@ class _Pick:
 def _spans(step: _Step, schema: Optional[Schema], pick: Any, batch: int, follow: Optional[float]) -> Generator[Any, None, None]:
     """Run a cursor: arrays, or what `pick` makes of a span."""
     state, cnt = "interrupted", 1
+    stride = schema.stride if schema else 256  # of a merge about: short runs in batches
     patience = until = None
     step.fresh = False
     try:
@@ -1444,17 +1445,16 @@ def _spans(step: _Step, schema: Optional[Schema], pick: Any, batch: int, follow:
             if rc == 0:
                 state, step.own, step.handle = "ended", None, None
                 return
-            source = _lib.stoup_cursor_source(own.it) if schema is None else 0
             own = until = None
             del owners[rc:]
             owners.reverse()
             step.pending = owners
-            length = sum([held.record_cnt for held in owners]) * (schema.stride or _BATCH_SPAN if schema else _BATCH_SPAN)
+            length = sum([held.record_cnt for held in owners]) * (stride or _BATCH_SPAN)
             while owners:
                 if pick is None and schema is not None:
                     yield _view(owners.pop(), schema)
                     continue
-                found = pick(owners.pop(), source)
+                found = pick(owners.pop())
                 if found:
                     yield found.pop()
             cnt = min(2 * rc, batch) if length < rc * _BATCH_SPAN else 1
@@ -1690,9 +1690,9 @@ class Where:
 
 # ---- merging -----------------------------------------------------------------------------------------------
 
-def _source(series: Sequence["Series"]) -> Callable[[_Held, int], List[Tuple[int, Array]]]:
+def _source(series: Sequence["Series"]) -> Callable[[_Held], List[Tuple[int, Array]]]:
     schemas = [one.schema for one in series]
-    return lambda held, source: [(source, _view(held, schemas[source]))]
+    return lambda held: [(held.source, _view(held, schemas[held.source]))]
 
 
 class Merge(_Scan):
@@ -1718,7 +1718,7 @@ class Merge(_Scan):
 
     def _runs(self) -> Generator[Any, None, None]:
         nothing: Tuple[Any, ...] = ()
-        return _spans(self._step, None, self._pick, 1, None) if self.series else (run for run in nothing)
+        return _spans(self._step, None, self._pick, _BATCH, None) if self.series else (run for run in nothing)
 
     def __iter__(self) -> Iterator[Tuple[int, Array]]:
         return self._next()
