@@ -457,7 +457,7 @@ void stoup_border_ask(struct stoup_cursor *cur, int64_t time_ns)
 
 	if (!look || !look->ses || look->snap != cur->snap || look->snap_seq != cur->snap->seq ||
 		time_ns <= look->shift || time_ns - look->shift < look->from_ns ||
-		cur->st->opt.ahead_cnt == UINT32_MAX)
+		cur->st->opt.ahead_cnt == 0)
 		return;
 	border = stoup_border_find(look,
 		time_ns - look->shift < look->last_ns ? time_ns - look->shift : look->last_ns);

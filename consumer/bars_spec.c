@@ -3,6 +3,7 @@
  * schema of what comes out. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include "consumer/bars.h"
 #include "shm/decimal.h"
 
@@ -34,8 +35,8 @@ static const struct unit {
 static int text_refused(const char *text, const char *why, struct stoup_error *err)
 {
 	return stoup_error_set(err, -EINVAL,
-		"bars '%.40s': %s. Write a number and a unit: 1m (ns us ms s m h d w), 100t trades, 5000v "
-		"volume, 1000000n notional",
+		"bars '%.40s': %s. Write a number and a unit: 1m (ns us ms s m h d w), 1h+30m from half past on, 100t "
+		"trades, 5000v volume, 1000000n notional",
 		text, why);
 }
 
@@ -98,13 +99,42 @@ static int len_refused(const struct stoup_bars_spec *spec, struct stoup_error *e
 		spec->struct_len);
 }
 
+/* "1h+30m": the part behind the sign is where bars by time open, beyond a multiple of their length. */
+static int spec_shifted(
+	const char *text, const char *plus, struct stoup_bars_spec *ret, struct stoup_error *err)
+{
+	struct stoup_bars_spec spec = *ret, shift = *ret;
+	char step[TEXT_CAP];
+	int rc;
+
+	if ((size_t)(plus - text) >= sizeof(step))
+		return text_refused(text, "its number can not be read", err);
+	memcpy(step, text, (size_t)(plus - text));
+	step[plus - text] = 0;
+	rc = spec_text(step, &spec, err);
+	if (rc == 0)
+		rc = spec_text(plus + 1, &shift, err);
+	if (rc < 0)
+		return rc;
+	if (spec.kind != STOUP_BARS_TIME || shift.kind != STOUP_BARS_TIME)
+		return text_refused(text, "a shift is for bars by time, and a time itself", err);
+	if (shift.step >= spec.step)
+		return text_refused(text, "the shift is not shorter than the bar", err);
+	spec.offset_ns = (int64_t)shift.step;
+	*ret = spec;
+	return 0;
+}
+
 int stoup_bars_spec_parse(const char *text, struct stoup_bars_spec *spec, struct stoup_error *err)
 {
+	const char *plus;
+
 	if (!spec || spec->struct_len < SPEC_LEN)
 		return len_refused(spec, err);
 	if (!text)
 		return stoup_error_set(err, -EINVAL, "no text of bars was given");
-	return spec_text(text, spec, err);
+	plus = strchr(text, '+');
+	return plus ? spec_shifted(text, plus, spec, err) : spec_text(text, spec, err);
 }
 
 /* ---- structs ---------------------------------------------------------------------------------- */

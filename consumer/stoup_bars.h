@@ -138,6 +138,7 @@ struct stoup_bar_record_f64 {
 /* Read a text into kind, step and step_exp10 of `spec`, whose struct_len is set; the rest stays as it is:
  *
  *      1m 90s 500ms 10us 1ns 4h 1d 1w    time
+ *      1h+30m 1d+13h                     time, and where bars open: half past each hour, 13:00 UTC each day (offset_ns)
  *      100t                              trades
  *      5000v 0.25v                       volume, in the size's own unit (shares, contracts, coins)
  *      1000000n                          notional

@@ -186,7 +186,7 @@ static int format_option(const char *text, struct stoup_ask *ask)
 	return -EINVAL;
 }
 
-static int asof_option(const char *text, struct stoup_ask *ask)
+static int asof_time(const char *tool, const char *text, struct stoup_ask *ask)
 {
 	int64_t *times = reallocarray(ask->asof, ask->asof_cnt + 1, sizeof(*times));
 
@@ -195,7 +195,39 @@ static int asof_option(const char *text, struct stoup_ask *ask)
 		return -EINVAL;
 	}
 	ask->asof = times;
-	return stoup_tool_time(TOOL, text, &times[ask->asof_cnt++]);
+	return stoup_tool_time(tool, text, &times[ask->asof_cnt++]);
+}
+
+/* "-": times from standard input, one a line; what stands behind a comma is not looked at, so that lines of CSV will do. */
+static int asof_lines(struct stoup_ask *ask)
+{
+	size_t cap = 0, no = 0, before = ask->asof_cnt;
+	char *line = NULL, tool[64];
+	int rc = 0;
+
+	while (rc == 0 && getline(&line, &cap, stdin) > 0) {
+		line[strcspn(line, ",\r\n")] = 0;
+		snprintf(tool, sizeof(tool), TOOL ": --asof -, line %zu", ++no);
+		if (*line)
+			rc = asof_time(tool, line, ask);
+	}
+	free(line);
+	if (rc == 0 && ferror(stdin)) {
+		fprintf(stderr, TOOL ": --asof -: standard input can not be read: %s\n",
+			strerror(errno));
+		return -EINVAL;
+	}
+	if (rc == 0 && ask->asof_cnt == before) {
+		fprintf(stderr,
+			TOOL ": --asof -: standard input has no times; one a line is read\n");
+		return -EINVAL;
+	}
+	return rc;
+}
+
+static int asof_option(const char *text, struct stoup_ask *ask)
+{
+	return strcmp(text, "-") == 0 ? asof_lines(ask) : asof_time(TOOL, text, ask);
 }
 
 /* A text that may be said again. */

@@ -2,6 +2,7 @@
 """stoup cat as a query: each option over series of two schemas, bars and documents, some by hand, and at random compared with
 what plain Python makes of the rows that went in; columns, paths, bars and arrays."""
 import json
+import os
 import random
 import struct
 
@@ -20,6 +21,18 @@ t.equal(cat([bars.name], "--asof", "2023-11-14T22:15:00Z", "--select", "volume",
         "2023-11-14T22:15:00.000000000Z,A/X/bars,101\n", "and then it is")
 t.equal(cat([bars.name], "--asof", "2023-11-14T22:13:59Z", "--format", "jsonl", "--select", "volume,ts").stdout,
         '{"asof":"2023-11-14T22:13:59.000000000Z","series":"A/X/bars","volume":null,"ts":null}\n', "none was known")
+said = os.path.join(t.temp_dir(), "times")
+for text, options, expect, told in (
+        ("2023-11-14T22:14:59.999999999Z,7,x\n\n2023-11-14T22:15:00Z\r\n1700000100000000000", ["--no-header"], 0,
+         "2023-11-14T22:14:59.999999999Z,A/X/bars,100\n2023-11-14T22:15:00.000000000Z,A/X/bars,101\n"
+         "2023-11-14T22:15:00.000000000Z,A/X/bars,101\n"),
+        ("ts\n", [], 2, "stoup cat: --asof -, line 1: 'ts' "), ("\n\n", [], 2, "standard input has no times"),
+        ("", [], 2, "standard input has no times")):
+    with open(said, "w", encoding="ascii", newline="") as out:
+        out.write(text)
+    with open(said, encoding="ascii") as lines:
+        done = t.run([t.STOUP, "cat", POOL, bars.name, "--asof", "-", "--select", "volume", *options], expect=expect, stdin=lines)
+    t.true(told in done.stderr if expect else done.stdout == told, f"times of standard input {text!r}: {done}")
 t.equal(cat([first.name], "--count").stdout, "records\n3000\n", "count")
 t.equal(cat([first.name, second.name, "A/*"], "--count", "--format", "jsonl").stdout,
         '{"series":"A/X/quotes","records":3000}\n{"series":"A/Y/quotes","records":800}\n'
@@ -128,6 +141,9 @@ for options, expected in (
     if "--reverse" not in options:
         t.equal(cat(["B/X/tick"], "--bars", "1m", "--count", "--no-header", *options).stdout, f"{len(expected)}\n",
                 f"bars {options}, counted")
+t.equal(cat(["B/X/tick"], "--bars", "1m+30s", "--select", COLUMNS, "--no-header").stdout.splitlines(), [
+    f"{iso((MINUTE - 30) * NS)},10.5,11,10.5,11,4,2,0", f"{iso((MINUTE + 30) * NS)},9.5,9.5,9.5,9.5,2,1,0",
+    f"{iso((MINUTE + 90) * NS)},10,10,10,10,4,1,1"], "minutes that begin at half a minute")
 for cnt in range(6):
     one = [f"{price:g},{size}" for _, price, size in lines]
     for options, expected in ((["--last", cnt], one[-cnt:] if cnt else []), (["--first", cnt], one[:cnt]),

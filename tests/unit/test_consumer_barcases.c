@@ -343,7 +343,8 @@ START_TEST(texts_of_specs)
 	};
 	static const char *const bad[] = {"", "m", "1", "1M", "1mo", "0m", "0.0v", "1.5m", "1.5t",
 		"1.2.3v", "-1m", "1 m", "1min", ".v", "9223372036854775808ns", "200000w",
-		"18446744073709551616v", "0.0000000000000000001v", "1e3t", "+1m"};
+		"18446744073709551616v", "0.0000000000000000001v", "1e3t", "+1m", "1m+1h", "1h+1h",
+		"1h+", "+", "1h+5t", "100t+1m", "1h+30m+5s", "1h+-1m"};
 	struct stoup_bars_spec spec = {.struct_len = sizeof(spec)}, before;
 	struct stoup_error err;
 
@@ -353,6 +354,9 @@ START_TEST(texts_of_specs)
 		ck_assert_uint_eq(spec.step, good[i].step);
 		ck_assert_int_eq(spec.step_exp10, good[i].exp10);
 	}
+	spec = parsed("1d+13h");
+	ck_assert_uint_eq(spec.step, UINT64_C(86400000000000));
+	ck_assert_int_eq(spec.offset_ns, INT64_C(46800000000000));
 	spec.flags = STOUP_BARS_LAST;
 	before = spec;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
