@@ -229,11 +229,46 @@ static int scan_source(struct stoup_sink *sink, size_t source, struct stoup_erro
 
 /* ---- as of a time --------------------------------------------------------------------------------- */
 
-/* The last record of a source that was known at `asof_ns`. Scanned backward, not looked up by stoup_asof, whose cursors
- * keep a block each from time to time: series of a pattern may be more than this process may lease. And a filter asks
- * on. */
-static int asof_source(
-	struct stoup_sink *sink, size_t source, int64_t asof_ns, struct stoup_error *err)
+#define LOOKUP_CAP 16u /* series that are looked up: each keeps a block leased from time to time */
+
+/* The last record of a source that was known at `asof_ns`, scanned backward: a filter asks on, and of many series each
+ * gives its block back. */
+static int asof_scan(
+	struct stoup_sink *one, size_t source, int64_t asof_ns, struct stoup_error *err)
+{
+	struct stoup_query *query = one->query;
+
+	query->range = (struct stoup_range){.to_ns = asof_ns,
+		.flags = STOUP_BACKWARD | STOUP_TO_INCLUDED | STOUP_AVAILABLE,
+		.limit = query->sources[source].pick ? 0 : 1};
+	return scan(one, source, &query->range, err);
+}
+
+/* The same by a cursor that stays, for times by the thousand: 0, 1 without room for one more block, or a negative
+ * errno with text. */
+static int asof_look_up(
+	struct stoup_sink *one, size_t source, struct stoup_cursor **cur, struct stoup_error *err)
+{
+	const struct stoup_query *query = one->query;
+	const struct stoup_range all = {0};
+	struct stoup_span span;
+	int rc = 0;
+
+	if (!*cur)
+		rc = stoup_scan(query->st, &query->sources[source].series, &all, cur, err);
+	if (rc < 0)
+		return rc;
+	rc = stoup_asof(*cur, one->asof_ns, &span);
+	if (rc == -EDQUOT || rc == -EMFILE)
+		return 1;
+	if (rc < 0)
+		return stoup_error_set(err, rc, "%s", stoup_cursor_error(*cur)->text);
+	return rc > 0 ? stoup_sink_put(one, source, &span, 0, 1, 1, err) : 0;
+}
+
+/* `cur`: the cursor that looks this series up, made here at the first time; NULL: scan. */
+static int asof_source(struct stoup_sink *sink, size_t source, struct stoup_cursor **cur,
+	int64_t asof_ns, struct stoup_error *err)
 {
 	struct stoup_query query = *sink->query;
 	struct stoup_sink one = {.query = &query,
@@ -244,17 +279,33 @@ static int asof_source(
 	struct stoup_run none = {.source = source, .cnt = 1, .step = 1, .asof_ns = asof_ns};
 	uint64_t used;
 	int64_t rows;
-	int rc;
+	int rc = cur ? asof_look_up(&one, source, cur, err) : 1;
 
-	query.range = (struct stoup_range){.to_ns = asof_ns,
-		.flags = STOUP_BACKWARD | STOUP_TO_INCLUDED | STOUP_AVAILABLE,
-		.limit = query.sources[source].pick ? 0 : 1};
-	rc = scan(&one, source, &query.range, err);
+	if (rc == 1)
+		rc = asof_scan(&one, source, asof_ns, err);
 	sink->query->broken_cnt = query.broken_cnt;
 	if (rc < 0 || one.left == 0)
 		return rc;
 	rows = sink->take(sink->arg, &none, &used, err);
 	return rows < 0 ? (int)rows : 0;
+}
+
+static int asof_all(struct stoup_query *query, stoup_take take, void *arg, struct stoup_error *err)
+{
+	struct stoup_cursor *curs[LOOKUP_CAP] = {NULL};
+	int rc = 0, few = query->source_cnt <= LOOKUP_CAP;
+
+	for (size_t t = 0; t < query->asof_cnt && rc == 0; t++)
+		for (size_t i = 0; i < query->source_cnt && rc == 0; i++) {
+			struct stoup_sink sink = {.query = query, .take = take, .arg = arg};
+			struct stoup_cursor **cur =
+				few && !query->sources[i].pick ? &curs[i] : NULL;
+
+			rc = asof_source(&sink, i, cur, query->asof[t], err);
+		}
+	for (size_t i = 0; i < LOOKUP_CAP; i++)
+		stoup_cursor_close(curs[i]);
+	return rc;
 }
 
 /* ---- what is added later --------------------------------------------------------------------------- */
@@ -337,14 +388,8 @@ int stoup_query_run(struct stoup_query *query, stoup_take take, void *arg, struc
 
 	if (query->follow)
 		return follow(query, take, arg, err);
-	for (size_t t = 0; t < query->asof_cnt && rc == 0; t++)
-		for (size_t i = 0; i < query->source_cnt && rc == 0; i++) {
-			struct stoup_sink sink = {.query = query, .take = take, .arg = arg};
-
-			rc = asof_source(&sink, i, query->asof[t], err);
-		}
 	if (query->asof_cnt > 0)
-		return rc;
+		return asof_all(query, take, arg, err);
 	/* With `merge` the first one stands for all. */
 	for (size_t i = 0; i < (query->merge ? 1 : query->source_cnt) && rc == 0; i++) {
 		struct stoup_sink sink = {

@@ -116,6 +116,21 @@ t.equal(cat([docs.name], "--asof", str(t.T0 - 1), "--asof", str(t.T0), "--path",
 t.equal(cat([docs.name], "--format", "lines", "--last", "2", "--where", "n != 59").stdout,
         "".join(f"{key} {cells['message']}\n" for key, cells in docs.rows[57:59]), "lines")
 
+# More series than are looked up with a block of each held: each answers the same.
+for n in range(18):
+    ingest(f"W/s{n:02}/tick", "".join(f"{(1_700_000_000 + n + at) * NS},{n}.5,{at + 1}\n" for at in (0, 5, 5, 9)), "--columns",
+           "ts:time,price:price,size:u32")
+t.until(lambda: t.run([t.STOUP, "cat", POOL, "W/*", "--count", "--no-header"]).stdout.count("\n") == 18, "they are there")
+for cnt in (3, 18):
+    asked = [f"W/s{n:02}/tick" for n in range(cnt)]
+    expected = []
+    for at in (0, 2, 7, 100):
+        for n in range(cnt):
+            sizes = [s for s, late in ((1, 0), (6, 5), (6, 5), (10, 9)) if n + late <= at]
+            expected.append(f"{iso((1_700_000_000 + at) * NS)},{asked[n]}," + (f"{n}.5,{sizes[-1]}" if sizes else ","))
+    times = [part for at in (0, 2, 7, 100) for part in ("--asof", iso((1_700_000_000 + at) * NS))]
+    t.equal(cat(asked, *times, "--select", "price,size", "--no-header").stdout.splitlines(), expected, f"{cnt} series at times")
+
 # ---- bars, by hand -------------------------------------------------------------------------------------------------------
 # Trades at seconds 0, 20, 40 of a minute and at second 10 of the one after the next; T0 is at second 20.
 MINUTE = t.T0 // (60 * NS) * 60

@@ -73,8 +73,8 @@ t.equal(cat(DOCS, "--format", "lines", "--where", "data.e exists", "--limit", "2
 
 # ---- what can not be had ----------------------------------------------------------------------------------------
 for series, options, expect, text in (
-        (TEXTS, ["--where", "a = 1"], 1, "BINANCE/BTCUSDT/json has nothing that --where could look into: its schema is json"),
-        (TEXTS, ["--path", "a"], 1, "BINANCE/BTCUSDT/json has no documents that --path could look into: its schema is json"),
+        (TEXTS, ["--where", "a = 1"], 1, "BINANCE/BTCUSDT/json has nothing that --where could look into: its schema is json; `stoup ingest --as document` makes documents of JSON"),
+        (TEXTS, ["--path", "a"], 1, "BINANCE/BTCUSDT/json has no documents that --path could look into: its schema is json; `stoup ingest --as document` makes documents of JSON"),
         (DOCS, ["--where", "a ="], 2, '--where: filter, at "": a value is a number, true, false, null, or a text in quotes'),
         (DOCS, ["--where", "a = 1", "--where", "b"], 2, '--where: \'b\': filter, at "": =, !=, <, <=, >, >= or exists is missing'),
         (DOCS, ["--path", "a..b"], 2, '--path: path "a..b": a name is missing at ".b"'),
