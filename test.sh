@@ -60,13 +60,14 @@ count() {
 		grep -cvE '\*\*\*Skipped ' || true)))
 }
 
-# run_tests DIR [CTEST OPTION...]: run, show, count; fails where a test failed.
+# run_tests DIR [CTEST OPTION...]: run, show, count; fails where a test failed. One more at once than processors: some wait
+# more than they work.
 run_tests() {
 	local dir=$1 log=$1/ctest.log status=0
 
 	shift
 	"${fixed_addresses[@]}" ctest --test-dir "$dir" --output-on-failure --no-tests=error \
-		-j "$(nproc)" "$@" 2>&1 | tee -- "$log" || status=1
+		-j "$(($(nproc) + 1))" "$@" 2>&1 | tee -- "$log" || status=1
 	count "$log"
 	return $status
 }

@@ -93,13 +93,13 @@ def ask_of(names):
 SETS = ([first.name], [second.name], [bars.name], [docs.name], [texts.name], [second.name, first.name],
         [second.name, bars.name], [docs.name, second.name, bars.name, texts.name], list(ALL))
 printed = 0
-for number in range(180):
+for number in range(60 if os.environ.get("STOUP_SANITIZED") else 180):
     names = random.choice(SETS)
     ask = ask_of(names)
     printed += check(names, ask)
     if "asof" not in ask:
         counts(names, ask)
-t.true(printed > 10_000, f"rows compared: {printed}")
+t.true(printed > 50 * number, f"rows compared: {printed}")
 by_name = sorted(ALL)
 check([name for name in by_name if "quotes" in name], {"last": 3}, ["A/*/quotes"])
 check([bars.name], {"last": 3}, ["*bars"])

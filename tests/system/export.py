@@ -311,7 +311,7 @@ with t.Daemon(long).log as _:
     os.mkdir(path("killed"))
     whole = t.output([t.STOUP, "export", daemon.pool, "*", "--format", "csv"])
     kills = 0
-    for i in range(40):
+    for i in range(10 if os.environ.get("STOUP_SANITIZED") else 40):
         process = subprocess.Popen([t.STOUP, "export", daemon.pool, "*", "-o", path("killed/x.csv")],
                                    stdout=subprocess.DEVNULL)
         time.sleep(0.002 + i * 0.003)
@@ -329,6 +329,8 @@ with t.Daemon(long).log as _:
 # ---- real files ------------------------------------------------------------------------------------------
 
 for real in sorted(glob.glob(os.path.join(t.DATA, "dbn", "*.dbn*"))) if t.DATA else []:
+    if os.environ.get("STOUP_SANITIZED") and os.path.getsize(real) > 100_000:
+        continue  # the small ones have every kind
     store = ingest(real)
     export(store, "*", "-o", path("real.dbn"), "--force", "--quiet")
     export(store, "*", "-o", path("real.one.dbn"), "--force", "--quiet")
