@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # test.sh - build and test everything: gcc, clang, sanitizers, format.
 #
-#   ./test.sh            all stages (about 8 minutes on 2 cores)
+#   ./test.sh            all stages (about 16 minutes on 2 cores)
 #   ./test.sh --quick    gcc alone
 #
 #   format  clang-format-14 leaves every source as it is
