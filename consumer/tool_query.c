@@ -244,7 +244,7 @@ static int asof_scan(
 	return scan(one, source, &query->range, err);
 }
 
-/* The same by a cursor that stays, for times by the thousand: 0, 1 without room for one more block, or a negative
+/* The same by a cursor that stays, for times by the thousand: 0, 1 where the process may lease no more, or a negative
  * errno with text. */
 static int asof_look_up(
 	struct stoup_sink *one, size_t source, struct stoup_cursor **cur, struct stoup_error *err)
@@ -266,8 +266,22 @@ static int asof_look_up(
 	return rc > 0 ? stoup_sink_put(one, source, &span, 0, 1, 1, err) : 0;
 }
 
-/* `cur`: the cursor that looks this series up, made here at the first time; NULL: scan. */
-static int asof_source(struct stoup_sink *sink, size_t source, struct stoup_cursor **cur,
+/* The cursors that look series up, each made at its first time; once `few` is 0 all is scanned. */
+struct lookups {
+	struct stoup_cursor *curs[LOOKUP_CAP];
+	int few;
+};
+
+static void lookups_end(struct lookups *lookups)
+{
+	for (size_t i = 0; i < LOOKUP_CAP; i++) {
+		stoup_cursor_close(lookups->curs[i]);
+		lookups->curs[i] = NULL;
+	}
+	lookups->few = 0;
+}
+
+static int asof_source(struct stoup_sink *sink, size_t source, struct lookups *lookups,
 	int64_t asof_ns, struct stoup_error *err)
 {
 	struct stoup_query query = *sink->query;
@@ -279,8 +293,14 @@ static int asof_source(struct stoup_sink *sink, size_t source, struct stoup_curs
 	struct stoup_run none = {.source = source, .cnt = 1, .step = 1, .asof_ns = asof_ns};
 	uint64_t used;
 	int64_t rows;
-	int rc = cur ? asof_look_up(&one, source, cur, err) : 1;
+	int rc = 1;
 
+	if (lookups->few && !query.sources[source].pick) {
+		rc = asof_look_up(&one, source, &lookups->curs[source], err);
+		/* Their blocks fill this process's share: a scan needs room as well. */
+		if (rc == 1)
+			lookups_end(lookups);
+	}
 	if (rc == 1)
 		rc = asof_scan(&one, source, asof_ns, err);
 	sink->query->broken_cnt = query.broken_cnt;
@@ -292,19 +312,16 @@ static int asof_source(struct stoup_sink *sink, size_t source, struct stoup_curs
 
 static int asof_all(struct stoup_query *query, stoup_take take, void *arg, struct stoup_error *err)
 {
-	struct stoup_cursor *curs[LOOKUP_CAP] = {NULL};
-	int rc = 0, few = query->source_cnt <= LOOKUP_CAP;
+	struct lookups lookups = {.few = query->source_cnt <= LOOKUP_CAP};
+	int rc = 0;
 
 	for (size_t t = 0; t < query->asof_cnt && rc == 0; t++)
 		for (size_t i = 0; i < query->source_cnt && rc == 0; i++) {
 			struct stoup_sink sink = {.query = query, .take = take, .arg = arg};
-			struct stoup_cursor **cur =
-				few && !query->sources[i].pick ? &curs[i] : NULL;
 
-			rc = asof_source(&sink, i, cur, query->asof[t], err);
+			rc = asof_source(&sink, i, &lookups, query->asof[t], err);
 		}
-	for (size_t i = 0; i < LOOKUP_CAP; i++)
-		stoup_cursor_close(curs[i]);
+	lookups_end(&lookups);
 	return rc;
 }
 

@@ -131,6 +131,19 @@ for cnt in (3, 18):
     times = [part for at in (0, 2, 7, 100) for part in ("--asof", iso((1_700_000_000 + at) * NS))]
     t.equal(cat(asked, *times, "--select", "price,size", "--no-header").stdout.splitlines(), expected, f"{cnt} series at times")
 
+# A share of fewer blocks than series: what is looked up has to give its blocks back.
+place = os.path.join(t.temp_dir(), "store")
+for n in range(10):
+    with open(said, "w", encoding="ascii") as out:
+        out.write("".join(f"{(1_700_000_000 + n + at) * NS},{n}.5,{at + 1}\n" for at in range(2000)))
+    t.run([t.STOUP, "ingest", "--store", place, "--quiet", "--series", f"W/s{n:02}/tick", "--columns",
+           "ts:time,price:price,size:u32", said])
+small = t.Daemon(place, options=("--lease-bytes", "4K"))  # raised to what its longest block needs
+t.equal(t.run([t.STOUP, "cat", small.pool, "W/*", *times, "--select", "price,size", "--no-header"]).stdout.splitlines(),
+        [f"{iso((1_700_000_000 + at) * NS)},W/s{n:02}/tick," + (f"{n}.5,{at - n + 1}" if at >= n else ",")
+         for at in (0, 2, 7, 100) for n in range(10)], "ten series at times, in a small share")
+t.equal(small.stop(), 0, "it ends well")
+
 # ---- bars, by hand -------------------------------------------------------------------------------------------------------
 # Trades at seconds 0, 20, 40 of a minute and at second 10 of the one after the next; T0 is at second 20.
 MINUTE = t.T0 // (60 * NS) * 60
