@@ -44,6 +44,12 @@ static uint64_t needed(const struct stoup_check *c)
 	return c->pool_lives ? 0 : c->pool_len;
 }
 
+/* The same with what else the daemon takes. */
+static uint64_t daemon_needs(const struct stoup_check *c)
+{
+	return c->pool_lives ? 0 : c->pool_len + DAEMON_SLACK;
+}
+
 /* ---- /dev/shm --------------------------------------------------------------------------------- */
 
 static void shm_mend(const struct stoup_check *c, struct stoup_check_line *line, uint64_t whole_mib)
@@ -97,12 +103,12 @@ static void check_shm(struct stoup_check *c)
 static void check_available(struct stoup_check *c)
 {
 	struct stoup_check_line *line = stoup_check_line(c, "memory", STOUP_CHECK_OK);
-	uint64_t want = needed(c) + DAEMON_SLACK, avail;
+	uint64_t want = daemon_needs(c), avail;
 	char what[160];
 
 	/* Pages of the huge page pool are counted elsewhere. */
 	if (c->backing == STOUP_BACKING_HUGETLB)
-		want = DAEMON_SLACK;
+		want -= needed(c);
 	avail = stoup_memory_available_in(c->root, what, sizeof(what));
 	stoup_check_wanted(line, "%s", size(want).text);
 	if (avail == UINT64_MAX) {
@@ -271,7 +277,7 @@ static void check_overcommit(struct stoup_check *c)
 	uint64_t mode = stoup_check_number(c, "/proc/sys/vm/overcommit_memory", "");
 	uint64_t limit = stoup_check_number(c, "/proc/meminfo", "CommitLimit");
 	uint64_t taken = stoup_check_number(c, "/proc/meminfo", "Committed_AS");
-	uint64_t want = needed(c) + DAEMON_SLACK, left;
+	uint64_t want = daemon_needs(c), left;
 
 	if (mode != 2 || limit == UINT64_MAX || taken == UINT64_MAX) {
 		stoup_check_found(line, "vm.overcommit_memory %d: the pool is not refused",
