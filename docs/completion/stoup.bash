@@ -43,7 +43,7 @@ _stoup_options() {
 		echo --store --pool --size --backing --consumers --cells --lease-bytes --requests \
 			--request-timeout --threads --cpus --spin --reader --depth --direct --cached \
 			--mlock --takeover-wait --no-watch --group --allow-user --allow-group \
-			--monitor-user --monitor-group --socket-mode --auto --linger --ready-fd --quiet \
+			--monitor-user --monitor-group --socket-mode --auto --linger --ready-fd --log-level --quiet \
 			--version --help
 		;;
 	esac
@@ -85,6 +85,7 @@ _stoup_values() {
 	check:--backing | stoupd:--backing) echo posix memfd hugetlb ;;
 	stoupd:--reader) echo auto io_uring pread ;;
 	stoupd:--direct) echo auto on off ;;
+	stoupd:--log-level) echo error warning info debug ;;
 	stoupd:--cached) echo auto off ;;
 	*:--store) echo '<store>' ;;
 	stoupd:--allow-user | stoupd:--monitor-user) echo '<user>' ;;

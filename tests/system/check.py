@@ -118,6 +118,9 @@ if ROOT:
                                              **nobody), "memlock", "problem", "ulimit -l 66560", "LimitMEMLOCK=65M")
     t.equal(c.check("--size", "64M", expect=0, prefix=c.as_nobody("prlimit", "--memlock=8388608"), **nobody)["memlock"][0]["level"],
             "ok", "without --mlock none is wanted")
+    tight = c.check("--size", "8M", expect=0, prefix=c.as_nobody("prlimit", "--memlock=0"), **nobody)["io_uring"][0]
+    t.true(tight["level"] == "ok" or "Cannot allocate" not in tight["found"] or "ulimit -l unlimited" in tight["mend"],
+           f"a ring without locked memory, which some kernels refuse: {tight}")
     user = c.check("--root", well, "--size", "8M", expect=0, prefix=c.as_nobody(), **nobody)
     c.staged("RemoveIPC", user, "remove_ipc", "warning", "loginctl enable-linger nobody", "RemoveIPC=no")
     c.staged("no member", user, "group", "warning", "usermod -aG stoup nobody, then log in again")
