@@ -60,25 +60,46 @@ struct seen {
 
 struct pools {
 	uint32_t cnt;
+	int strange; /* somebody else has a pool of the name that was asked for */
+	uint32_t stranger;
 	struct seen seen[SEEN_CAP];
 };
 
-/* The entry of that pool of that user; NULL where there is no room, or it is not asked for. */
-static struct seen *entry(
-	const struct stoup_check *c, struct pools *p, const char *name, size_t len, uint32_t uid)
+/* Is it one of the users in whose places programs of this user look for a pool? */
+static int looked_at(const struct stoup_check *c, uint32_t uid)
 {
-	uint32_t own = (uint32_t)geteuid();
+	char dir[256], full[PATH_MAX];
+	struct stat st;
 
-	if (len == 0 || len >= NAME_CAP || (own != 0 && uid != own && !c->pool) ||
-		(c->pool && (strlen(c->pool) != len || memcmp(c->pool, name, len) != 0)))
+	return uid == (uint32_t)geteuid() || uid == 0 ||
+	       (stoup_runtime_dir(1, dir, sizeof(dir)) == 0 &&
+		       stat(stoup_check_path(c, dir, full), &st) == 0 && st.st_uid == uid);
+}
+
+/* The entry of that pool of that user; NULL where there is no room, or it is not asked for. Everybody may make names
+ * in /dev/shm: what is no pool's name is not repeated, least of all in a command. */
+static struct seen *entry(
+	const struct stoup_check *c, struct pools *p, const char *text, size_t len, uint32_t uid)
+{
+	char name[NAME_CAP] = "";
+
+	if (len >= NAME_CAP)
 		return NULL;
+	memcpy(name, text, len);
+	if (stoup_pool_name_valid(name, NULL) < 0 || (c->pool && strcmp(c->pool, name) != 0) ||
+		(!c->pool && geteuid() != 0 && uid != (uint32_t)geteuid()))
+		return NULL;
+	if (c->pool && !looked_at(c, uid)) {
+		p->strange = 1;
+		p->stranger = uid;
+		return NULL;
+	}
 	for (uint32_t i = 0; i < p->cnt; i++)
-		if (p->seen[i].uid == uid && strncmp(p->seen[i].name, name, len) == 0 &&
-			p->seen[i].name[len] == 0)
+		if (p->seen[i].uid == uid && strcmp(p->seen[i].name, name) == 0)
 			return &p->seen[i];
 	if (p->cnt == SEEN_CAP)
 		return NULL;
-	memcpy(p->seen[p->cnt].name, name, len);
+	strcpy(p->seen[p->cnt].name, name);
 	p->seen[p->cnt].uid = uid;
 	return &p->seen[p->cnt++];
 }
@@ -360,6 +381,10 @@ void stoup_check_pools(struct stoup_check *c)
 		line = stoup_check_line(c, "pool", STOUP_CHECK_PROBLEM);
 		stoup_check_found(line, "no daemon serves pool '%s' for you", c->pool);
 		stoup_check_mend(line, "stoupd --store DIR --pool %s", c->pool);
+		if (p->strange)
+			stoup_check_found(line,
+				"no daemon serves pool '%s' for you: that of user %u is for that user alone",
+				c->pool, p->stranger);
 	} else if (c->line_cnt == before) {
 		line = stoup_check_line(c, "pools", STOUP_CHECK_OK);
 		stoup_check_found(line, "%u served, nothing left by dead daemons", served);

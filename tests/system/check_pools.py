@@ -57,6 +57,18 @@ for at in range(24, 1152, 8):  # behind the fingerprint: each word torn
 os.unlink(control)
 os.rename(control + ".away", control)
 
+# ---- names that would be commands, and a stranger's pool ---------------------------------------------------
+for bad in ("$(id)", "a;id", "a b", "-rf", "x" * 70):
+    open(f"/dev/shm/stoup.{UID}.{bad}.ctl", "wb").close()
+    found = t.run([t.STOUP, "check"], expect=None)
+    os.unlink(f"/dev/shm/stoup.{UID}.{bad}.ctl")
+    t.true(bad not in found.stdout, f"'{bad}' is repeated: {found.stdout}")
+stranger = f"/dev/shm/stoup.54321.s{os.getpid()}.ctl"
+open(stranger, "wb").close()
+line = c.staged("a stranger's pool", c.check(f"s{os.getpid()}", expect=1), "pool", "problem", "stoupd --store DIR --pool s")
+t.true("that of user 54321 is for that user alone" in line["found"], f"whose it is: {line}")
+os.unlink(stranger)
+
 # ---- killed ----------------------------------------------------------------------------------------------
 sock = w.socket_path(daemon.pool)
 daemon.kill()
