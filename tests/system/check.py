@@ -70,8 +70,7 @@ if ROOT:
     c.staged("no group", c.check("--root", c.machine({"etc/group": "root:x:0:\n"}), "--size", "8M", expect=0), "group",
              "warning", "groupadd --system stoup && usermod -aG stoup USER")
 open_dir = c.machine()
-where = os.path.join(open_dir, "run/stoup" if ROOT else f"tmp/stoup-{os.geteuid()}")
-os.makedirs(where, exist_ok=True)
+where = os.path.join(open_dir, "run/stoup")  # ours, so that a daemon of ours would use it
 os.chmod(where, 0o777)
 c.staged("a directory that others may write", c.check("--root", open_dir, "--size", "8M", expect=1), "runtime_dir", "problem",
          f"chmod go-w {where[len(open_dir):]}")
@@ -121,12 +120,13 @@ if ROOT:
     tight = c.check("--size", "8M", expect=0, prefix=c.as_nobody("prlimit", "--memlock=0"), **nobody)["io_uring"][0]
     t.true(tight["level"] == "ok" or "Cannot allocate" not in tight["found"] or "ulimit -l unlimited" in tight["mend"],
            f"a ring without locked memory, which some kernels refuse: {tight}")
-    user = c.check("--root", well, "--size", "8M", expect=0, prefix=c.as_nobody(), **nobody)
+    logind = {"etc/systemd/logind.conf": "[Login]\n#RemoveIPC=yes\n"}
+    user = c.check("--root", c.machine(logind), "--size", "8M", expect=0, prefix=c.as_nobody(), **nobody)
     c.staged("RemoveIPC", user, "remove_ipc", "warning", "loginctl enable-linger nobody", "RemoveIPC=no")
     c.staged("no member", user, "group", "warning", "usermod -aG stoup nobody, then log in again")
     for what, files in (("RemoveIPC=no", {"etc/systemd/logind.conf.d/own.conf": "[Login]\nRemoveIPC = no\n"}),
                         ("lingering", {"var/lib/systemd/linger/nobody": ""})):
-        user = c.check("--root", c.machine(files), "--size", "8M", expect=0, prefix=c.as_nobody(), **nobody)
+        user = c.check("--root", c.machine(logind | files), "--size", "8M", expect=0, prefix=c.as_nobody(), **nobody)
         t.equal(user["remove_ipc"][0]["level"], "ok", what)
     again = c.machine({"etc/group": "stoup:x:60:nobody\n"})
     c.staged("a session from before", c.check("--root", again, "--size", "8M", expect=0, prefix=c.as_nobody(), **nobody),

@@ -2,6 +2,7 @@
 """stoup check of pools and stores: daemons that were stopped or killed, names that were removed, hostile objects, stores
 that are damaged, unfinished, open to everybody, or have blocks too long for the pool."""
 import os
+import re
 import signal
 import struct
 
@@ -87,6 +88,10 @@ t.true("stale" not in c.check(daemon.pool, expect=1), "nothing is left")
 directory = os.path.dirname(store)
 lines = c.check(store, expect=0)
 t.true(lines["store"][0]["found"].startswith("1 volume(s), decoding to "), f"a store: {lines['store']}")
+# The pool that it has in mind is the one that stoupd makes where no --size is given.
+said = t.run([t.STOUPD, "--store", store, "--pool", f"d{os.getpid()}", "--auto", "--linger", "1ms"]).stderr
+served = int(re.search(r"from a pool of (\d+) bytes", said).group(1))
+t.equal(lines["shm"][0]["wanted"], f"{served / 2**20 + 1:.1f} MiB", "the size of the pool to be, and the control object")
 os.mkdir(os.path.join(directory, "none"))
 c.staged("an empty directory", c.check(os.path.join(directory, "none"), expect=1), "store", "problem",
          "stoup ingest --store", "FILE")

@@ -26,7 +26,7 @@ WELL = {
     HUGE + "resv_hugepages": "0\n",
     HUGE + "nr_hugepages": "0\n",
     "etc/group": f"root:x:0:\nstoup:x:{os.getegid()}:\n",
-    "etc/systemd/logind.conf": "[Login]\n#RemoveIPC=yes\n",
+    "etc/systemd/logind.conf": "[Login]\nRemoveIPC=no\n",
     "run/systemd/system/": None,
     "run/stoup/": None,
     "tmp/": None,
