@@ -54,7 +54,12 @@ static uint64_t daemon_needs(const struct stoup_check *c)
 
 static void shm_mend(const struct stoup_check *c, struct stoup_check_line *line, uint64_t whole_mib)
 {
-	if (c->container[0])
+	if (strcmp(c->container, "kubernetes") == 0)
+		stoup_check_mend(line,
+			"mount an emptyDir of medium: Memory and sizeLimit: %" PRIu64
+			"Mi at /dev/shm, or stoupd --backing memfd, or a smaller --size",
+			whole_mib);
+	else if (c->container[0])
 		stoup_check_mend(line,
 			"start the container with --shm-size=%" PRIu64
 			"m, or stoupd --backing memfd, "

@@ -103,6 +103,11 @@ if subprocess.run([blocked, "EPERM", "true"]).returncode == 0:
 else:
     print("no seccomp filter can be set here: io_uring is not refused")
 
+# In a pod it is another setting. Of the file system of the staged directory; where that has no limit, none is met.
+pod = c.check("--root", c.machine({"var/run/secrets/kubernetes.io/": None}), "--size", "900T", expect=1)
+if pod["shm"][0]["level"] == "problem":
+    c.staged("no room in a pod's /dev/shm", pod, "shm", "problem", "emptyDir of medium: Memory", "at /dev/shm")
+
 if t.can_mount():
     script = 'mount -t tmpfs -o size=4M tmpfs /dev/shm && exec "$@"'
     line = c.staged("a small /dev/shm", c.check("--root", "", "--size", "16M", expect=1,
