@@ -31,6 +31,7 @@ int stoup_cmd_compact(int argc, char **argv);
 int stoup_cmd_rm(int argc, char **argv);
 int stoup_cmd_diff(int argc, char **argv);
 int stoup_cmd_info(int argc, char **argv);
+int stoup_cmd_check(int argc, char **argv); /* of the machine rather than of a store */
 
 /* Commands that read a pool (consumer; the same prototypes stand there). */
 int stoup_cmd_stat(int argc, char **argv);

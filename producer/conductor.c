@@ -42,6 +42,7 @@ void stoup_daemon_end(struct stoup_daemon *d, const char *why)
 	if (d->stopping)
 		return;
 	stoup_log_info(d, "%s: stopping", why);
+	stoup_service_stopping(&d->service);
 	d->stopping = 1;
 	d->stop_by_ns = d->now_ns + STOUP_STOP_NS;
 	/* Consumers see this at their next call or within a wait slice. */
@@ -54,10 +55,12 @@ static void signal_event(struct stoup_daemon *d)
 	struct signalfd_siginfo info;
 
 	while (read(d->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
-		if (info.ssi_signo == SIGHUP)
+		if (info.ssi_signo == SIGHUP) {
+			stoup_service_reloading(&d->service, d->now_ns);
 			stoup_rescan_ask(d);
-		else
+		} else {
 			stoup_daemon_end(d, info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT");
+		}
 	}
 }
 
@@ -83,6 +86,9 @@ static void tick(struct stoup_daemon *d)
 	stoup_attach_tick(d);
 	stoup_name_tick(d);
 	stoup_rescan_tick(d);
+	if (d->rescan_due_ns == 0)
+		stoup_service_reloaded(&d->service);
+	stoup_service_tick(&d->service, d->now_ns);
 	d->tick_ns = d->now_ns + (cnt > 0 ? TICK_NS : TICK_IDLE_NS);
 	if (d->rescan_due_ns > 0 && d->rescan_due_ns < d->tick_ns)
 		d->tick_ns = d->rescan_due_ns;

@@ -544,6 +544,16 @@ static void tell_ready(const struct stoup_daemon *d, int rc, const struct stoup_
 	close(d->opt.ready_fd);
 }
 
+static void tell_manager(struct stoup_daemon *d)
+{
+	char status[160];
+
+	snprintf(status, sizeof(status), "pool %s: %u volume(s), %llu MiB, reads by %s",
+		d->opt.pool, d->volume_cnt, (unsigned long long)(d->data_region.len >> 20),
+		d->control->reader_kind);
+	stoup_service_ready(&d->service, status);
+}
+
 /* Whatever it was that found no descriptor: the limit is what mends it. */
 static void explain_files(int rc, struct stoup_error *err)
 {
@@ -567,6 +577,16 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 	if (!d)
 		return stoup_error_set(err, -ENOMEM, "out of memory");
 	d->opt = *opt;
+	d->log = &d->log_own;
+	stoup_log_init(d->log, d->opt.pool,
+		d->opt.log_level == STOUP_LOG_DEFAULT && d->opt.quiet ? STOUP_LOG_WARNING
+								      : d->opt.log_level);
+	d->service.fd = -1;
+	/* That of the program which started an automatic daemon is not ours to tell. */
+	rc = d->opt.automatic ? 0 : stoup_service_init(&d->service);
+	if (rc < 0)
+		stoup_log_error(
+			d, rc, "NOTIFY_SOCKET: %s: the service manager is not told", strerror(-rc));
 	d->uid = geteuid();
 	d->lock_fd = d->home_fd = d->spare_fd = d->listen_fd = d->epoll_fd = d->signal_fd =
 		d->watch_fd = -1;
@@ -583,6 +603,8 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 	rc = start(d, &own);
 	explain_files(rc, &own);
 	tell_ready(d, rc, &own);
+	if (rc < 0)
+		stoup_service_failed(&d->service, rc, own.text);
 	if (rc == 0 && d->opt.spin_ns > 0 && core_cnt() < 3)
 		stoup_log_info(d,
 			"--spin with %u processor(s): while the conductor polls, decode workers and consumers wait for the "
@@ -594,9 +616,11 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 			"reads by %s",
 			d->volume_cnt, (unsigned long long)d->data_region.len, d->control->backing,
 			(unsigned long long)d->control->huge_len, d->control->reader_kind);
+		tell_manager(d);
 		stoup_conductor_run(d);
 	}
 	stop(d);
+	stoup_service_fini(&d->service);
 	free(d);
 	if (rc < 0)
 		return stoup_error_set(err, rc, "%s", own.text);

@@ -10,6 +10,7 @@
  *      access.c   who may attach, who may look
  *      takeover.c memory that is not free yet                 life.c     places of consumers, death, limits
  *      chores.c   what could make the loop wait         give.c     volumes' files for consumers
+ *      log.c      lines on standard error               service.c  what a service manager is told
  *
  *      a request's way:
  *      slot (consumer) --take--> waiter --+--> resident: grant
@@ -30,8 +31,10 @@
 #include <sys/types.h>
 #include <time.h>
 #include "producer/decode.h"
+#include "producer/log.h"
 #include "producer/reader.h"
 #include "producer/ring.h"
+#include "producer/service.h"
 #include "producer/staging.h"
 #include "producer/store.h"
 #include "producer/stream.h"
@@ -90,9 +93,10 @@ struct stoup_daemon_options {
 	struct stoup_reader_options reader;
 	int automatic; /* end `linger_ns` after the last consumer */
 	uint64_t linger_ns;
-	int ready_fd;       /* -1, or where "ready\n" or an error text goes */
-	uint64_t gen_first; /* tests: generation that all buffers begin with; 0 = 1 */
-	int quiet;
+	int ready_fd;                   /* -1, or where "ready\n" or an error text goes */
+	uint64_t gen_first;             /* tests: generation that all buffers begin with; 0 = 1 */
+	int quiet;                      /* errors and warnings only */
+	enum stoup_log_level log_level; /* DEFAULT: info, with `quiet` warning */
 };
 
 /* One volume: of the newest snapshot, or retired and used by an older one, or an empty place.
@@ -210,8 +214,6 @@ struct stoup_daemon {
 	char admits[112], looks[112]; /* who may attach, who may look besides: in words */
 	int name_lost;                /* the control object's name is gone: said once */
 	uint64_t name_look_ns;        /* when to look at it again */
-	uint64_t peer_said_ns;        /* begin of the second in which ... */
-	uint32_t peer_said_cnt;       /* ... so many errors of peers were logged */
 
 	struct stoup_store *stores[STOUP_STORE_CAP];
 	struct stoup_store_mark store_marks[STOUP_STORE_CAP]; /* from before they were read */
@@ -267,12 +269,15 @@ struct stoup_daemon {
 	uint32_t in_flight;               /* READING or DECODING */
 	uint32_t claim_load;              /* the load that the ring's claim is for, or NONE */
 
-	uint64_t now_ns;        /* CLOCK_MONOTONIC, once per turn of the loop */
-	uint64_t moved_ns;      /* the last turn that moved something */
-	uint64_t tick_ns;       /* next publish */
-	uint64_t idle_since_ns; /* no consumer since, or 0 */
-	int held;               /* the name is another daemon's */
-	int starving;           /* the oldest demand found nothing evictable */
+	struct stoup_log *log; /* log_own: also for those to whom the daemon is const */
+	struct stoup_log log_own;
+	struct stoup_service service; /* manager of this process, where there is one */
+	uint64_t now_ns;              /* CLOCK_MONOTONIC, once per turn of the loop */
+	uint64_t moved_ns;            /* the last turn that moved something */
+	uint64_t tick_ns;             /* next publish */
+	uint64_t idle_since_ns;       /* no consumer since, or 0 */
+	int held;                     /* the name is another daemon's */
+	int starving;                 /* the oldest demand found nothing evictable */
 	int stopping;
 	uint64_t stop_by_ns;
 	uint64_t decode_ns; /* of inline decodes */
@@ -304,6 +309,8 @@ void stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
 /* The end of a path that is long, so that the reason behind it fits an error text. */
 const char *stoup_path_tail(const char *path);
 void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+void stoup_log_debug(const struct stoup_daemon *d, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /* ---- daemon.c --------------------------------------------------------------------------------- */

@@ -229,6 +229,7 @@ void stoup_consumer_enter(struct stoup_daemon *d, uint32_t idx)
 	c->state = STOUP_CONSUMER_ATTACHED;
 	stoup_counter_add(d, STOUP_COUNTER_ATTACHES, 1);
 	stoup_consumer_show(d, idx);
+	stoup_log_debug(d, "consumer %u attached: process %u of user %u", idx, c->pid, c->uid);
 }
 
 /* ---- end -------------------------------------------------------------------------------------- */
@@ -240,6 +241,8 @@ void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counte
 
 	if (c->state == STOUP_CONSUMER_NONE)
 		return;
+	stoup_log_debug(d, "consumer %u left (%s): process %u of user %u", idx, d->counters[why].name,
+		c->pid, c->uid);
 	stoup_evict_look(d, idx);
 	stoup_publish_refused(d, idx);
 	/* With the page go all its cells at once; its waiters carry attach_no and find it gone. */

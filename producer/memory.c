@@ -84,16 +84,20 @@ static void walk(const char *root, const char *group, const char *limit_name,
 	}
 }
 
-uint64_t stoup_memory_available(char *what, uint32_t what_cap)
+uint64_t stoup_memory_available_in(const char *root, char *what, uint32_t what_cap)
 {
-	uint64_t best = read_number("/proc/meminfo", "MemAvailable");
-	char line[PATH_MAX + 128];
+	char line[PATH_MAX + 128], path[PATH_MAX];
+	uint64_t best;
 	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/proc/meminfo", root);
+	best = read_number(path, "MemAvailable");
 
 	snprintf(what, what_cap, "the machine");
 	if (best != UINT64_MAX)
 		best *= 1024;
-	file = fopen("/proc/self/cgroup", "re");
+	snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
 		char *group = strrchr(line, ':');
 
@@ -101,16 +105,22 @@ uint64_t stoup_memory_available(char *what, uint32_t what_cap)
 			continue;
 		line[strcspn(line, "\n")] = 0;
 		group++;
+		snprintf(path, sizeof(path), "%s/sys/fs/cgroup%s", root,
+			strstr(line, ":memory:") ? "/memory" : "");
 		if (strncmp(line, "0::", 3) == 0)
-			walk("/sys/fs/cgroup", group, "memory.max", "memory.current", &best, what,
-				what_cap);
+			walk(path, group, "memory.max", "memory.current", &best, what, what_cap);
 		else if (strstr(line, ":memory:"))
-			walk("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes",
-				"memory.usage_in_bytes", &best, what, what_cap);
+			walk(path, group, "memory.limit_in_bytes", "memory.usage_in_bytes", &best,
+				what, what_cap);
 	}
 	if (file)
 		fclose(file);
 	return best;
+}
+
+uint64_t stoup_memory_available(char *what, uint32_t what_cap)
+{
+	return stoup_memory_available_in("", what, what_cap);
 }
 
 int stoup_memory_lock(void *base, uint64_t len, uint64_t all_len, struct stoup_error *err)

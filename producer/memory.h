@@ -17,6 +17,9 @@
  * ("the machine", "cgroup /docker/1234"). */
 uint64_t stoup_memory_available(char *what, uint32_t what_cap);
 
+/* The same with the files of /proc and /sys below `root`, for `stoup check`. */
+uint64_t stoup_memory_available_in(const char *root, char *what, uint32_t what_cap);
+
 /* Lock `len` bytes at `base` in memory, for --mlock; `all_len` is what will be locked in all. 0, or a negative
  * errno with needed, available and the setting that mends it. */
 int stoup_memory_lock(void *base, uint64_t len, uint64_t all_len, struct stoup_error *err);

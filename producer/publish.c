@@ -7,16 +7,13 @@
 #include "producer/daemon.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include "shm/clock.h"
 
 #define PATH_TEXT_CAP 100u
 #define PEER_SLOT_CNT 16u /* of the log: for what peers bring about */
-#define PEER_LINE_CAP 10u /* on stderr in a second */
 
 uint64_t stoup_now_ns(void)
 {
@@ -57,19 +54,6 @@ const char *stoup_path_tail(const char *path)
 	return len <= PATH_TEXT_CAP ? path : path + len - PATH_TEXT_CAP;
 }
 
-/* One line to stderr, if it takes it at once: a full pipe whose reader sleeps must not stop the pool. */
-static void say(const struct stoup_daemon *d, const char *kind, const char *text)
-{
-	struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
-	char line[640];
-	int len = snprintf(line, sizeof(line), "stoupd[%s]: %s%s\n", d->opt.pool, kind, text);
-
-	/* A pipe polls writable while it has room for a whole page, so a shorter write can not block. */
-	if (len > 0 && poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) &&
-		write(STDERR_FILENO, line, (size_t)len) < 0)
-		return;
-}
-
 /* Count an error in slot idx. 1 = it is new, or was quiet for a second: worth a line. */
 static int error_note(struct stoup_daemon *d, uint32_t idx, int code, const char *text)
 {
@@ -108,12 +92,12 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (!d->control) {
-		say(d, "", text);
+		stoup_log_line(d->log, STOUP_LOG_ERROR, stoup_now_ns(), text);
 		return 0;
 	}
 	idx = error_slot(d, text, 0, STOUP_ERROR_CAP - PEER_SLOT_CNT);
 	if (error_note(d, idx, code, text))
-		say(d, "error: ", text);
+		stoup_log_line(d->log, STOUP_LOG_ERROR, stoup_now_ns(), text);
 	return (uint64_t)idx + 1;
 }
 
@@ -127,14 +111,8 @@ void stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	idx = error_slot(d, text, STOUP_ERROR_CAP - PEER_SLOT_CNT, STOUP_ERROR_CAP);
-	if (!error_note(d, idx, code, text))
-		return;
-	if (d->now_ns - d->peer_said_ns >= 1000000000) {
-		d->peer_said_ns = d->now_ns;
-		d->peer_said_cnt = 0;
-	}
-	if (d->peer_said_cnt++ < PEER_LINE_CAP)
-		say(d, "error: ", text);
+	if (error_note(d, idx, code, text))
+		stoup_log_line(d->log, STOUP_LOG_WARNING, stoup_now_ns(), text);
 }
 
 void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)
@@ -142,12 +120,25 @@ void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)
 	char text[512];
 	va_list ap;
 
-	if (d->opt.quiet)
+	if (d->log->level < STOUP_LOG_INFO)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	say(d, "", text);
+	stoup_log_line(d->log, STOUP_LOG_INFO, stoup_now_ns(), text);
+}
+
+void stoup_log_debug(const struct stoup_daemon *d, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	if (d->log->level < STOUP_LOG_DEBUG)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	stoup_log_line(d->log, STOUP_LOG_DEBUG, stoup_now_ns(), text);
 }
 
 /* ---- gauges ----------------------------------------------------------------------------------- */

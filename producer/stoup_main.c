@@ -29,6 +29,7 @@ static const struct command commands[] = {
 	{"definition", "print tick, expiry... of an instrument at a time", stoup_cmd_definition},
 	{"stat", "show a pool's counters and consumers", stoup_cmd_stat},
 	{"holders", "show who holds leases, and since when", stoup_cmd_holders},
+	{"check", "is this machine fit for a pool, and what mends it", stoup_cmd_check},
 	{"bench", "measure scans of a store or a pool on this machine", stoup_cmd_bench},
 };
 

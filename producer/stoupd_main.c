@@ -58,7 +58,8 @@ static const char usage_text[] =
 	"  --auto                 end --linger after the last consumer\n"
 	"  --linger TIME          with --auto (2s)\n"
 	"  --ready-fd N           write \"ready\" or the reason of a failure to this descriptor\n"
-	"  --quiet                errors only\n"
+	"  --log-level LEVEL      error, warning (what peers bring about), info (default), debug\n"
+	"  --quiet                the same as --log-level warning\n"
 	"  --version, --help\n"
 	"\n"
 	"SIGTERM stops in order. Exit status: 0 done, 1 failed, 2 usage.\n";
@@ -99,6 +100,7 @@ enum {
 	OPT_LINGER,
 	OPT_READY_FD,
 	OPT_QUIET,
+	OPT_LOG_LEVEL,
 	OPT_VERSION,
 	OPT_HELP,
 };
@@ -133,6 +135,7 @@ static const struct option long_options[] = {
 	{"linger", required_argument, NULL, OPT_LINGER},
 	{"ready-fd", required_argument, NULL, OPT_READY_FD},
 	{"quiet", no_argument, NULL, OPT_QUIET},
+	{"log-level", required_argument, NULL, OPT_LOG_LEVEL},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, OPT_HELP},
 	{NULL, 0, NULL, 0},
@@ -354,6 +357,12 @@ static int set_option(struct stoup_daemon_options *opt, int which, const char *a
 	case OPT_QUIET:
 		opt->quiet = 1;
 		return 0;
+	case OPT_LOG_LEVEL:
+		if (stoup_log_parse(arg, &opt->log_level) == 0)
+			return 0;
+		fprintf(stderr,
+			"stoupd: --log-level '%s': not one of error, warning, info, debug\n", arg);
+		return -EINVAL;
 	case OPT_READER:
 	case OPT_DIRECT:
 	case OPT_CACHED:
@@ -406,6 +415,7 @@ int main(int argc, char **argv)
 		.watch = 1,
 		.ready_fd = -1};
 	struct stoup_error err = {0};
+	struct stoup_log log;
 	int rc;
 
 	stoup_process_prepare();
@@ -417,7 +427,8 @@ int main(int argc, char **argv)
 	if (rc > 0)
 		return STOUP_EXIT_OK;
 	if (stoup_daemon_run(&opt, &err) < 0) {
-		fprintf(stderr, "stoupd[%s]: %s\n", opt.pool, err.text);
+		stoup_log_init(&log, opt.pool, STOUP_LOG_ERROR);
+		stoup_log_line(&log, STOUP_LOG_ERROR, stoup_now_ns(), err.text);
 		return STOUP_EXIT_FAIL;
 	}
 	return STOUP_EXIT_OK;

@@ -67,6 +67,8 @@ SYSTEM_NOT = {
     "no_io_uring": "it needs seccomp inside of the emulation; the scan above had no io_uring",
     "rescan_store": "it needs seccomp inside of the emulation",
     "cut_off": "it needs seccomp inside of the emulation",
+    "check": "it needs seccomp inside of the emulation", "check_pools": "about this machine's kernel, which is asked",
+    "service": "about files and texts; its unit names this machine's programs",
     "quiet": "it counts system calls, and would count the emulator's",
     "read_ahead": "it counts read-ahead by programs that nothing delays; on a loaded machine it fails as well",
     "hostile_user": "it asks the kernel for refusals that the emulator gives in its place",

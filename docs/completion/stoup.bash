@@ -6,7 +6,7 @@
 #
 # Needs bash alone. tests/system/completion.py compares the lists with what the programs say.
 
-_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat holders bench help version'
+_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat holders check bench help version'
 
 # The options of a command; those that are followed by a value are in _stoup_values too.
 _stoup_options() {
@@ -37,12 +37,13 @@ _stoup_options() {
 	definition) echo --at --json --help ;;
 	stat) echo --json --all --help ;;
 	holders) echo --help ;;
+	check) echo --size --backing --mlock --json --root --help ;;
 	bench) echo --series --limit --json --help ;;
 	stoupd)
 		echo --store --pool --size --backing --consumers --cells --lease-bytes --requests \
 			--request-timeout --threads --cpus --spin --reader --depth --direct --cached \
 			--mlock --takeover-wait --no-watch --group --allow-user --allow-group \
-			--monitor-user --monitor-group --socket-mode --auto --linger --ready-fd --quiet \
+			--monitor-user --monitor-group --socket-mode --auto --linger --ready-fd --log-level --quiet \
 			--version --help
 		;;
 	esac
@@ -80,14 +81,16 @@ _stoup_values() {
 	export:--format) echo csv jsonl lines dbn npy npz ;;
 	export:--compress) echo zstd none ;;
 	*:--dbn-version) echo 1 2 3 ;;
-	export:--output | export:--directory) echo '<file>' ;;
-	stoupd:--backing) echo posix memfd hugetlb ;;
+	export:--output | export:--directory | check:--root) echo '<file>' ;;
+	check:--backing | stoupd:--backing) echo posix memfd hugetlb ;;
 	stoupd:--reader) echo auto io_uring pread ;;
 	stoupd:--direct) echo auto on off ;;
+	stoupd:--log-level) echo error warning info debug ;;
 	stoupd:--cached) echo auto off ;;
 	*:--store) echo '<store>' ;;
 	stoupd:--allow-user | stoupd:--monitor-user) echo '<user>' ;;
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
+	check:--size) echo '<any>' ;;
 	bench:--series) echo '<series>' ;;
 	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
 		rm:--from | rm:--to) echo '<any>' ;;
@@ -191,7 +194,7 @@ _stoup_words() {
 			mapfile -t series < <(_stoup_series "${arguments[0]}")
 			_stoup_reply "$word" "${series[@]}"
 			;;
-		cat:0 | replay:0 | export:0 | definition:0 | stat:0 | holders:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
+		cat:0 | replay:0 | export:0 | definition:0 | stat:0 | holders:0 | check:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
 		esac
 	fi
 }

@@ -7,7 +7,7 @@
 #   (cd build-deb && cpack --config CPackSourceConfig.cmake -G TGZ) # the source tarball, from a git checkout
 #
 #   component    package             has
-#   programs     stoup               stoup, stoupd, their pages, completion for bash, the documents
+#   programs     stoup               stoup, stoupd, their pages, completion for bash, the documents, the service
 #   runtime      libstoupN           libstoup.so.N, N = the SOVERSION
 #   development  libstoup-dev        headers, libstoup.so, libstoup.a, pkg-config, CMake, pages of section 3
 #   python       python3-stoup       stoup.py
@@ -70,7 +70,9 @@ stoup_package(programs stoup utils "shared-memory cache of market data - daemon 
   "This package has stoupd, the daemon, and stoup, which ingests DBN and
 CSV files and shows what is in a store and a pool.")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "bash-completion")
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "bash-completion, systemd")
+set(CPACK_DEBIAN_PROGRAMS_PACKAGE_CONTROL_EXTRA
+  "${STOUP_PACKAGING_DIR}/systemd/postinst;${STOUP_PACKAGING_DIR}/systemd/postrm")
 
 stoup_package(runtime ${STOUP_DEB_LIBRARY} libs "shared-memory cache of market data - library"
   "This package has the library by which programs attach and read.")

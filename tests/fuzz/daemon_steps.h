@@ -175,6 +175,9 @@ static inline void steps_start(void)
 		.request_cap = STOUP_SLOT_CNT,
 		.ready_fd = -1,
 		.quiet = 1};
+	d->log = &d->log_own;
+	stoup_log_init(d->log, pool, STOUP_LOG_WARNING);
+	d->service.fd = -1;
 	d->uid = geteuid();
 	d->lock_fd = d->home_fd = d->spare_fd = d->listen_fd = d->epoll_fd = d->signal_fd =
 		d->watch_fd = -1;

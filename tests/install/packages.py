@@ -60,6 +60,8 @@ lib = f"usr/lib/{triplet}"
 EXPECTED = {
     "stoup": {"usr/bin/stoup", "usr/bin/stoupd", "usr/share/bash-completion/completions/stoup",
               "usr/share/bash-completion/completions/stoupd", "usr/share/doc/stoup/changelog.gz",
+              "usr/lib/systemd/system/stoupd@.service", "usr/lib/sysusers.d/stoup.conf", "usr/lib/tmpfiles.d/stoup.conf",
+              *(f"usr/share/doc/stoup/container/{name}" for name in ("Containerfile", "compose.yaml", "seccomp.json")),
               *(f"usr/share/man/man{page[-1]}/{page}.gz" for page in pages if page[-1] != "3"),
               *(f"usr/share/doc/stoup/{name}" for name in [*documents, "README.md"] if name != "CHANGELOG.md")},
     "libstoup1": {f"{lib}/libstoup.so.1", f"{lib}/libstoup.so.1.{version}"},

@@ -83,6 +83,8 @@ def refused(command, option, value):
         argv = [t.STOUPD, "--store", work + "/absent", "--pool", "c" + str(os.getpid()), option, value]
     elif command in ("cat", "replay"):
         argv = [t.STOUP, command, option, value, work + "/absent/", "A/b"]
+    elif command == "check":
+        argv = [t.STOUP, command, option, value, work + "/absent/"]
     elif command == "compact":
         argv = [t.STOUP, "compact", option, value, work + "/absent/"]
     elif command == "export":
