@@ -390,7 +390,12 @@ int stoup_control_life(const struct stoup_control *control)
 int stoup_control_error_read(
 	const struct stoup_control *control, uint32_t idx, struct stoup_control_error *ret)
 {
-	struct stoup_control_error *error = &stoup_control_errors(control)[idx];
+	return stoup_control_error_copy(&stoup_control_errors(control)[idx], ret);
+}
+
+int stoup_control_error_copy(
+	const struct stoup_control_error *error, struct stoup_control_error *ret)
+{
 	uint32_t before, after;
 
 	for (int try = 0; try < 8; try++) {

@@ -244,6 +244,10 @@ static inline struct stoup_control_error *stoup_control_errors(const struct stou
 int stoup_control_error_read(
 	const struct stoup_control *control, uint32_t idx, struct stoup_control_error *ret);
 
+/* The same of a row that the caller found and bounded himself. */
+int stoup_control_error_copy(
+	const struct stoup_control_error *error, struct stoup_control_error *ret);
+
 _Static_assert(sizeof(struct stoup_control_buffer) == 64, "buffer");
 _Static_assert(sizeof(struct stoup_control_consumer) == 128, "consumer");
 _Static_assert(sizeof(struct stoup_control_volume) == 256, "volume");
