@@ -11,11 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include "consumer/tool_pool.h"
 #include "shm/alive.h"
 #include "shm/clock.h"
 
-#define COUNTER_CAP 1024u /* more counters than any release has are not shown */
+#define COUNTER_CAP   1024u /* more than any release has: refused */
+#define HISTOGRAM_CAP 64u   /* likewise, not shown */
+#define HOLDER_CAP    65536u
 
 /* Age of a CLOCK_MONOTONIC moment; 0 for one that is not known or lies ahead. */
 static uint64_t age_ns(const struct stoup_watch *watch, uint64_t then)
@@ -159,56 +160,6 @@ static enum stoup_watch_state state_of(const struct stoup_watch *watch, uint32_t
 	                                                   : STOUP_WATCH_RUNNING;
 }
 
-const char *stoup_watch_state_name(enum stoup_watch_state state)
-{
-	static const char *const names[STOUP_WATCH_STATE_CNT] = {
-		[STOUP_WATCH_RUNNING] = "running",
-		[STOUP_WATCH_STARTING] = "starting",
-		[STOUP_WATCH_SILENT] = "silent",
-		[STOUP_WATCH_SUSPENDED] = "suspended",
-		[STOUP_WATCH_STOPPED] = "stopped",
-		[STOUP_WATCH_DEAD] = "dead",
-	};
-
-	return (uint32_t)state < STOUP_WATCH_STATE_CNT ? names[state] : "?";
-}
-
-const char *stoup_watch_state_text(const struct stoup_watch *watch, char *dst, size_t cap)
-{
-	*dst = 0;
-	switch (watch->state) {
-	case STOUP_WATCH_RUNNING:
-	case STOUP_WATCH_STATE_CNT:
-		break;
-	case STOUP_WATCH_STARTING:
-		snprintf(dst, cap, "the daemon is starting: wait a moment");
-		break;
-	case STOUP_WATCH_SILENT:
-		snprintf(dst, cap,
-			"no heartbeat for %.1f s: the daemon is %sstuck or the machine is overloaded; mend: look at "
-			"process %u",
-			(double)watch->heartbeat_ns / 1e9,
-			watch->life < 0 ? "dead (it ran in another PID namespace), stopped, " : "",
-			watch->daemon_pid);
-		break;
-	case STOUP_WATCH_SUSPENDED:
-		snprintf(dst, cap,
-			"the daemon is stopped by a signal or a debugger, no heartbeat for %.1f s: what is in the pool "
-			"is served, the rest waits; mend: kill -CONT %u",
-			(double)watch->heartbeat_ns / 1e9, watch->daemon_pid);
-		break;
-	case STOUP_WATCH_STOPPED:
-		snprintf(dst, cap, "the daemon ended in order: start it again");
-		break;
-	case STOUP_WATCH_DEAD:
-		snprintf(dst, cap,
-			"the daemon was killed: consumers keep what they hold; start it again, nothing needs "
-			"cleaning");
-		break;
-	}
-	return dst;
-}
-
 /* ---- tables ----------------------------------------------------------------------------------- */
 
 static const void *table_at(const struct stoup_control *control, uint64_t off)
@@ -236,23 +187,25 @@ static int counters_read(const struct stoup_control *control, const struct stoup
 	return 0;
 }
 
-/* What the kernel keeps to map memory for a process (VmPTE): 0 where /proc does not tell. The pool is most of
- * it, with 8 bytes for each page that was read. */
-static uint64_t page_table_bytes(uint32_t pid)
+/* What /proc tells of a process: whether it is stopped, and what the kernel keeps to map memory for it (VmPTE). The
+ * pool is most of that, with 8 bytes for each page that was read. */
+static void process_read(struct stoup_watch_consumer *consumer)
 {
 	unsigned long long kib = 0;
-	char path[64], line[128];
+	char path[64], line[128], letter = 0;
 	FILE *status;
 
-	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	snprintf(path, sizeof(path), "/proc/%u/status", consumer->pid);
 	status = fopen(path, "re");
 	if (!status)
-		return 0;
+		return;
 	while (kib == 0 && fgets(line, sizeof(line), status))
-		if (sscanf(line, "VmPTE: %llu kB", &kib) != 1)
+		if (sscanf(line, "State: %c", &letter) != 1 &&
+			sscanf(line, "VmPTE: %llu kB", &kib) != 1)
 			kib = 0;
 	fclose(status);
-	return kib * 1024;
+	consumer->suspended = letter == 'T' || letter == 't';
+	consumer->page_table_bytes = kib * 1024;
 }
 
 static void consumer_read(const struct stoup_control_consumer *from, uint32_t state,
@@ -298,7 +251,7 @@ static int consumers_read(const struct stoup_control *control, const struct stou
 		consumer_read(&rows[i], state, watch, to);
 		to->idx = i;
 		if (seen && to->pid)
-			to->page_table_bytes = page_table_bytes(to->pid);
+			process_read(to);
 		watch->consumer_cnt++;
 	}
 	return 0;
@@ -423,6 +376,95 @@ static int errors_read(const struct stoup_control *control, const struct stoup_c
 	return 0;
 }
 
+static int histograms_read(const struct stoup_control *control, const struct stoup_control *head,
+	struct stoup_watch *watch)
+{
+	size_t step = head->histogram_len;
+	uint32_t cnt = head->histogram_cnt;
+
+	/* None from an older daemon; what does not lie in the mapping is none either. */
+	if (step < sizeof(struct stoup_control_histogram) || step % 8 != 0 || cnt > HISTOGRAM_CAP ||
+		!fits(head->histogram_off, cnt, step, watch->mapped_len))
+		cnt = 0;
+	watch->histograms = calloc(cnt + 1, sizeof(*watch->histograms));
+	if (!watch->histograms)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cnt; i++) {
+		const struct stoup_control_histogram *from =
+			table_at(control, head->histogram_off + i * step);
+		struct stoup_watch_histogram *to = &watch->histograms[watch->histogram_cnt++];
+
+		TEXT(to->name, from->name);
+		TEXT(to->unit, from->unit);
+		TEXT(to->text, from->text);
+		for (uint32_t b = 0; b < STOUP_HISTOGRAM_BUCKETS; b++) {
+			to->buckets[b] = LOAD(from->buckets[b]);
+			to->count += to->buckets[b];
+		}
+		to->sum = LOAD(from->sum);
+		to->max = LOAD(from->max);
+	}
+	return 0;
+}
+
+static int oldest_first(const void *a, const void *b)
+{
+	const struct stoup_watch_holder *x = a, *y = b;
+
+	if (x->oldest_ns != y->oldest_ns)
+		return x->oldest_ns < y->oldest_ns ? 1 : -1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
+/* The consumer of a row, as it is at this look; NULL: it ended since. */
+static const struct stoup_watch_consumer *row_consumer(
+	const struct stoup_watch *watch, const struct stoup_control_holder *row)
+{
+	const struct stoup_watch_consumer wanted = {
+		.idx = row->consumer_idx, .attach_no = row->attach_no};
+
+	return stoup_watch_same(watch, &wanted);
+}
+
+static int holders_read(const struct stoup_control *control, const struct stoup_control *head,
+	struct stoup_watch *watch)
+{
+	size_t step = head->holder_len;
+	uint32_t cnt = head->holder_cap;
+
+	if (step < sizeof(struct stoup_control_holder) || step % 8 != 0 || cnt > HOLDER_CAP ||
+		!fits(head->holder_off, cnt, step, watch->mapped_len))
+		cnt = 0;
+	watch->holders = calloc(cnt + 1, sizeof(*watch->holders));
+	if (!watch->holders)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cnt; i++) {
+		struct stoup_watch_holder *to = &watch->holders[watch->holder_cnt];
+		const struct stoup_watch_consumer *consumer;
+		struct stoup_control_holder row;
+
+		if (!stoup_control_holder_copy(
+			    table_at(control, head->holder_off + i * step), &row))
+			continue;
+		consumer = row_consumer(watch, &row);
+		to->consumer_idx = row.consumer_idx;
+		to->pid = row.pid;
+		to->lease_cnt = row.lease_cnt;
+		to->bytes = row.bytes;
+		to->shared_cnt = row.shared_cnt;
+		to->oldest_ns = age_ns(watch, row.oldest_ns);
+		to->state = consumer ? consumer->state : STOUP_CONSUMER_NONE;
+		to->suspended = consumer ? consumer->suspended : 0;
+		if (consumer)
+			memcpy(to->command, consumer->command, sizeof(to->command));
+		TEXT(to->series, row.series);
+		watch->holder_cnt++;
+	}
+	if (watch->holder_cnt > 1)
+		qsort(watch->holders, watch->holder_cnt, sizeof(*watch->holders), oldest_first);
+	return 0;
+}
+
 static void sum_up(struct stoup_watch *watch)
 {
 	struct stoup_watch_sums *sums = &watch->sums;
@@ -460,6 +502,8 @@ void stoup_watch_fini(struct stoup_watch *watch)
 	free(watch->extents);
 	free(watch->volumes);
 	free(watch->errors);
+	free(watch->histograms);
+	free(watch->holders);
 	memset(watch, 0, sizeof(*watch));
 }
 
@@ -467,8 +511,8 @@ int stoup_watch_read(const struct stoup_control *control, size_t len, struct sto
 	struct stoup_error *err)
 {
 	static int (*const parts[])(const struct stoup_control *, const struct stoup_control *,
-		struct stoup_watch *) = {
-		counters_read, consumers_read, extents_read, volumes_read, errors_read};
+		struct stoup_watch *) = {counters_read, consumers_read, extents_read, volumes_read,
+		errors_read, histograms_read, holders_read};
 	struct stoup_control head;
 	int rc;
 
@@ -477,6 +521,7 @@ int stoup_watch_read(const struct stoup_control *control, size_t len, struct sto
 	if (rc < 0)
 		return rc;
 	ret->taken_ns = stoup_clock_ns();
+	ret->mapped_len = len;
 	head_show(&head, ret);
 	ret->heartbeat_ns = age_ns(ret, LOAD(head.heartbeat_ns));
 	ret->life = stoup_control_life(&head);
@@ -488,114 +533,4 @@ int stoup_watch_read(const struct stoup_control *control, size_t len, struct sto
 		}
 	sum_up(ret);
 	return 0;
-}
-
-/* ---- a pool that is looked at again and again ------------------------------------------------- */
-
-void stoup_watcher_fini(struct stoup_watcher *watcher)
-{
-	stoup_control_close(watcher->control, watcher->len);
-	watcher->control = NULL;
-	watcher->len = 0;
-}
-
-/* The daemon is gone: is there another one of its name? 1 = its object is mapped now. */
-static int successor(struct stoup_watcher *watcher, const struct stoup_watch *last)
-{
-	const struct stoup_control *control;
-	size_t len;
-
-	if (stoup_pool_resolve(watcher->pool, &control, &len, NULL) < 0)
-		return 0;
-	if (memcmp(control->instance, last->instance, sizeof(last->instance)) == 0) {
-		stoup_control_close(control, len);
-		return 0;
-	}
-	stoup_watcher_fini(watcher);
-	watcher->control = control;
-	watcher->len = len;
-	return 1;
-}
-
-int stoup_watcher_look(
-	struct stoup_watcher *watcher, struct stoup_watch *ret, struct stoup_error *err)
-{
-	int rc = 0, fresh = !watcher->control;
-
-	if (fresh)
-		rc = stoup_pool_resolve(watcher->pool, &watcher->control, &watcher->len, err);
-	if (rc < 0) {
-		watcher->control = NULL;
-		stoup_watch_fini(ret);
-		return rc;
-	}
-	rc = stoup_watch_read(watcher->control, watcher->len, ret, err);
-	if (rc < 0 || fresh)
-		return rc;
-	if ((ret->state == STOUP_WATCH_DEAD || ret->state == STOUP_WATCH_STOPPED) &&
-		successor(watcher, ret))
-		return stoup_watch_read(watcher->control, watcher->len, ret, err);
-	return 0;
-}
-
-/* ---- words and rates -------------------------------------------------------------------------- */
-
-const char *stoup_watch_consumer_name(uint32_t state)
-{
-	return state == STOUP_CONSUMER_DEAF     ? "deaf"
-	       : state == STOUP_CONSUMER_TICKET ? "forking"
-	                                        : "attached";
-}
-
-const char *stoup_watch_buffer_name(uint32_t state)
-{
-	return state == STOUP_BUFFER_LOADING    ? "loading"
-	       : state == STOUP_BUFFER_RESIDENT ? "resident"
-	       : state == STOUP_BUFFER_DRAINING ? "draining"
-	                                        : "free";
-}
-
-const char *stoup_watch_volume_name(uint32_t state)
-{
-	return state == STOUP_VOLUME_SERVED ? "served" : "retired";
-}
-
-uint64_t stoup_watch_value(const struct stoup_watch *watch, enum stoup_counter id)
-{
-	return (uint32_t)id < watch->counter_cnt ? watch->counters[id].value : 0;
-}
-
-double stoup_watch_ratio(uint64_t hits, uint64_t misses)
-{
-	return hits + misses == 0 ? -1 : (double)hits / ((double)hits + (double)misses);
-}
-
-double stoup_watch_seconds(const struct stoup_watch *before, const struct stoup_watch *now)
-{
-	if (before->taken_ns == 0 || before->taken_ns >= now->taken_ns ||
-		memcmp(before->instance, now->instance, sizeof(now->instance)) != 0)
-		return 0;
-	return (double)(now->taken_ns - before->taken_ns) / 1e9;
-}
-
-double stoup_watch_per_second(uint64_t before, uint64_t now, double seconds)
-{
-	return seconds > 0 && now > before ? (double)(now - before) / seconds : 0;
-}
-
-double stoup_watch_rate(
-	const struct stoup_watch *before, const struct stoup_watch *now, enum stoup_counter id)
-{
-	return stoup_watch_per_second(stoup_watch_value(before, id), stoup_watch_value(now, id),
-		stoup_watch_seconds(before, now));
-}
-
-const struct stoup_watch_consumer *stoup_watch_same(
-	const struct stoup_watch *watch, const struct stoup_watch_consumer *consumer)
-{
-	for (uint32_t i = 0; i < watch->consumer_cnt; i++)
-		if (watch->consumers[i].idx == consumer->idx &&
-			watch->consumers[i].attach_no == consumer->attach_no)
-			return &watch->consumers[i];
-	return NULL;
 }

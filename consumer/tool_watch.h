@@ -53,6 +53,7 @@ struct stoup_watch_consumer {
 	uint64_t leased_bytes, oldest_ns; /* age of what it holds longest; 0 = holds nothing */
 	uint64_t hit_cnt, miss_cnt, timeout_cnt, wait_ns, record_cnt;
 	uint32_t cells_refused_cnt, bytes_refused_cnt, requests_refused_cnt;
+	int suspended;             /* its process is stopped by a signal */
 	uint64_t page_table_bytes; /* of its process, all of its maps; 0 = not known */
 };
 
@@ -79,6 +80,25 @@ struct stoup_watch_error {
 	uint64_t count;
 	int64_t first_ns, last_ns; /* CLOCK_REALTIME */
 	char text[STOUP_ERROR_TEXT_CAP];
+};
+
+/* The values of one kind, since the daemon's start. */
+struct stoup_watch_histogram {
+	char name[32], unit[16], text[128];
+	uint64_t count, sum, max;
+	uint64_t buckets[STOUP_HISTOGRAM_BUCKETS]; /* see shm/histogram.h */
+};
+
+/* What one consumer holds of one series. */
+struct stoup_watch_holder {
+	uint32_t consumer_idx, pid, lease_cnt;
+	uint32_t state; /* of the consumer, STOUP_CONSUMER_*; NONE: it ended since */
+	int suspended;  /* as of the consumer */
+	uint32_t
+		shared_cnt; /* series that lie in its blocks: above 1, `series` is but the first of them */
+	uint64_t bytes, oldest_ns; /* age of the oldest lease */
+	char command[17];
+	char series[144]; /* empty: of several, there was no room to tell them apart */
 };
 
 /* What the extents and consumers of this look add up to. */
@@ -112,7 +132,11 @@ struct stoup_watch {
 	struct stoup_watch_extent *extents; /* by offset */
 	struct stoup_watch_volume *volumes;
 	struct stoup_watch_error *errors; /* the latest first */
+	struct stoup_watch_histogram *histograms;
+	struct stoup_watch_holder *holders; /* the oldest lease first */
 	uint32_t counter_cnt, consumer_cnt, extent_cnt, volume_cnt, error_cnt;
+	uint32_t histogram_cnt, holder_cnt; /* 0 from an older daemon */
+	size_t mapped_len;
 	struct stoup_watch_sums sums;
 };
 
@@ -162,6 +186,10 @@ double stoup_watch_per_second(uint64_t before, uint64_t now, double seconds);
 /* The same of a counter. */
 double stoup_watch_rate(
 	const struct stoup_watch *before, const struct stoup_watch *now, enum stoup_counter id);
+
+/* The value that the part `q` (0 to 1) of all values is not above: at most an eighth too high, never above the
+ * maximum. 0 where there are none. */
+uint64_t stoup_watch_quantile(const struct stoup_watch_histogram *histogram, double q);
 
 /* The same attachment in another look, or NULL. */
 const struct stoup_watch_consumer *stoup_watch_same(

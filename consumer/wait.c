@@ -23,6 +23,7 @@
 #include "consumer/client.h"
 #include "shm/futex.h"
 #include "shm/lease.h"
+#include "shm/sample.h"
 
 #define SPIN_CNT      64u               /* pauses between two looks at the clock */
 #define LOOK_NS       UINT64_C(1000000) /* of a spinning waiter at the daemon's health */
@@ -104,7 +105,7 @@ static void slot_write(struct stoup_slot *slot, uint32_t kind, uint64_t seq, uin
 	atomic_store_explicit(&slot->seq, seq, memory_order_relaxed);
 	atomic_store_explicit(&slot->deadline_ns, deadline_ns, memory_order_relaxed);
 	atomic_store_explicit(&slot->error, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->detail, 0, memory_order_relaxed);
+	/* `detail` may hold the sample of the slot's last wait, which the conductor takes. */
 	/* Ordered before the conductor's reads by the pending bit [M1]. */
 	atomic_store_explicit(&slot->state, STOUP_SLOT_WAIT, memory_order_relaxed);
 }
@@ -254,6 +255,18 @@ static int result(struct stoup_session *ses, const struct stoup_snapshot_volume 
 	return stoup_explain_request(ses, vol, block_idx, error, detail, err);
 }
 
+/* Leave in the slot how long a grant took, for the daemon's histograms. The slot is still ours. */
+static void sample_leave(struct stoup_slot *slot, uint64_t start_ns, uint64_t now_ns)
+{
+	uint64_t done_ns = atomic_load_explicit(&slot->detail, memory_order_relaxed);
+
+	/* An older daemon does not tell when it answered. */
+	if (done_ns >= start_ns && done_ns <= now_ns)
+		atomic_store_explicit(&slot->detail,
+			stoup_sample_make(now_ns - start_ns, now_ns - done_ns),
+			memory_order_relaxed);
+}
+
 int stoup_wait_grant(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, uint32_t cell_idx, const struct stoup_ahead *ahead, uint64_t *ret_word,
 	struct stoup_error *err)
@@ -282,6 +295,8 @@ int stoup_wait_grant(struct stoup_session *ses, const struct stoup_snapshot_volu
 	if (rc == 1) {
 		STOUP_HOOK("request.done");
 		rc = result(ses, vol, block_idx, cell_idx, slot, ticket, ret_word, err);
+		if (rc == 0)
+			sample_leave(slot, start, stoup_client_now());
 		slot_give(ses, slot_idx, 1);
 	} else {
 		if (!stoup_lease_cancel(cell, ticket)) {

@@ -150,6 +150,7 @@ static int make_control(struct stoup_daemon *d, struct stoup_error *err)
 	/* Where the kernel has no such list, consumers ask their sockets instead. */
 	(void)stoup_alive_own(&d->control->alive);
 	d->counters = stoup_control_counters(d->control);
+	d->histograms = stoup_control_histograms(d->control);
 	d->table = stoup_control_buffers(d->control);
 	return 0;
 }
@@ -309,7 +310,9 @@ static int make_tables(struct stoup_daemon *d, struct stoup_error *err)
 		d->buffers[i].gen = d->opt.gen_first ? d->opt.gen_first : 1;
 	for (uint32_t i = 0; i < d->opt.consumer_cap; i++) {
 		d->consumers[i].seen = calloc(d->opt.cell_cap, sizeof(d->consumers[i].seen[0]));
-		if (!d->consumers[i].seen)
+		d->consumers[i].since_ns =
+			calloc(d->opt.cell_cap, sizeof(d->consumers[i].since_ns[0]));
+		if (!d->consumers[i].seen || !d->consumers[i].since_ns)
 			return stoup_error_set(
 				err, -ENOMEM, "out of memory for the tables of the pool");
 	}
@@ -507,8 +510,10 @@ static void stop(struct stoup_daemon *d)
 	stoup_staging_destroy(d->staging);
 	stoup_volumes_fini(d);
 	stoup_ring_destroy(d->ring);
-	for (uint32_t i = 0; d->consumers && i < d->opt.consumer_cap; i++)
+	for (uint32_t i = 0; d->consumers && i < d->opt.consumer_cap; i++) {
 		free(d->consumers[i].seen);
+		free(d->consumers[i].since_ns);
+	}
 	free(d->consumers);
 	free(d->buffers);
 	free(d->refs);

@@ -7,7 +7,7 @@
  *      conductor.c the loop: take, pump, last look, sleep     daemon.c   start, objects, stop
  *      rescan.c   the stores are read again                   fork.c     leases copied for a child
  *      snapshot.c which volumes a snapshot has, until when    watch.c    when to read them again
- *      access.c   who may attach, who may look
+ *      access.c   who may attach, who may look        holders.c  who holds which series
  *      takeover.c memory that is not free yet                 life.c     places of consumers, death, limits
  *      chores.c   what could make the loop wait         give.c     volumes' files for consumers
  *      log.c      lines on standard error               service.c  what a service manager is told
@@ -115,6 +115,9 @@ struct stoup_volume {
 	_Atomic uint64_t *residency;
 	uint32_t *load_idx;      /* per block: its load under way, or STOUP_IDX_NONE */
 	uint16_t *load_cnt;      /* per block: times loaded, stops at UINT16_MAX */
+	uint32_t *block_series;  /* per block: the first series that it holds, by index */
+	uint32_t *block_shared;  /* per block: how many series it holds */
+	uint32_t *block_last;    /* per block: the last series that it was found to hold */
 	struct stoup_runs *runs; /* its messages by block; NULL where it holds none */
 	int give_fd;    /* its file, for consumers in direct mode; negative: why there is none */
 	int reader_idx; /* of the reader's file table; < 0: could not be added */
@@ -155,7 +158,7 @@ struct stoup_load {
 	uint32_t ahead;                     /* nobody waited when it was queued */
 	int32_t step;                       /* -1: whoever asked first goes backward */
 	uint64_t off;                       /* of the extent */
-	uint64_t queued_ns;
+	uint64_t queued_ns, read_ns;        /* begin of the wait, of the read */
 };
 
 struct stoup_waiter {
@@ -184,10 +187,12 @@ struct stoup_consumer {
 	uint64_t refused_seen;   /* its page's requests_refused_cnt at the last look */
 	struct stoup_region page;
 	uint64_t *seen; /* last value of each cell, to feed changes to the ring */
+	uint64_t *
+		since_ns; /* per cell: the first look at which it held what it holds; 0 = nothing */
 	uint32_t waiting_cnt;
 	uint32_t lease_cnt;
 	uint64_t leased_bytes;
-	uint64_t oldest_ns;     /* first look at which it held something without a break */
+	uint64_t oldest_ns;     /* of since_ns the earliest; 0 = holds nothing */
 	uint64_t over_since_ns; /* first look at which it held more than its share, or 0 */
 	uint64_t deaf_look_ns, deaf_wait_ns;
 	int deaf_asked; /* a chore reads its memory map */
@@ -198,6 +203,8 @@ struct stoup_pending { /* accepted, no hello yet */
 	int fd;
 	uint64_t since_ns;
 };
+
+#define STOUP_PAST_CNT 5u /* hits, misses, time-outs, records, time waited */
 
 struct stoup_daemon {
 	struct stoup_daemon_options opt;
@@ -220,6 +227,9 @@ struct stoup_daemon {
 	struct stoup_region control_region, data_region;
 	struct stoup_control *control;
 	struct stoup_control_counter *counters;
+	struct stoup_control_histogram *histograms;
+	uint32_t holders_used;         /* rows that the last publish wrote */
+	uint64_t past[STOUP_PAST_CNT]; /* what consumers that ended had counted: see publish.c */
 	struct stoup_control_buffer *table;
 
 	struct stoup_volume *volumes;
@@ -294,6 +304,11 @@ static inline void stoup_counter_add(struct stoup_daemon *d, enum stoup_counter 
 static inline void stoup_gauge(struct stoup_daemon *d, enum stoup_counter id, uint64_t value)
 {
 	atomic_store_explicit(&d->counters[id].value, value, memory_order_relaxed);
+}
+
+static inline void stoup_time(struct stoup_daemon *d, enum stoup_histogram id, uint64_t ns)
+{
+	stoup_histogram_add(&d->histograms[id], ns);
 }
 
 uint64_t stoup_now_ns(void); /* CLOCK_MONOTONIC */
@@ -498,6 +513,10 @@ uint32_t stoup_requests_take(struct stoup_daemon *d);
 int stoup_requests_pending(const struct stoup_daemon *d);
 /* Grant a resident buffer to all waiters of a load, or tell them an error. */
 void stoup_waiters_grant(struct stoup_daemon *d, struct stoup_load *load);
+/* The load begins: so long have they waited for that. */
+void stoup_waiters_time(struct stoup_daemon *d, const struct stoup_load *load);
+/* Take the times that a consumer left in its slots (shm/sample.h). */
+void stoup_requests_samples(struct stoup_daemon *d, uint32_t consumer_idx);
 void stoup_waiters_fail(
 	struct stoup_daemon *d, struct stoup_load *load, int error, uint64_t detail);
 /* Fail demands whose deadline is near while the pool starves; forget those of dead consumers. */
@@ -554,6 +573,14 @@ void stoup_buffer_abandon(struct stoup_daemon *d, uint32_t idx);
 void stoup_publish(struct stoup_daemon *d); /* gauges, consumers, heartbeat */
 /* Count what consumer idx met of its limit of requests since the last look. */
 void stoup_publish_refused(struct stoup_daemon *d, uint32_t idx);
+/* A consumer's page is about to go: keep what it counted, note what it waited and held. */
+void stoup_publish_past(struct stoup_daemon *d, uint32_t idx);
+
+/* ---- holders.c -------------------------------------------------------------------------------- */
+
+/* Fill a volume's block_series and block_shared. */
+void stoup_holders_index(struct stoup_volume *v);
+void stoup_holders_publish(struct stoup_daemon *d);
 
 /* ---- conductor.c ------------------------------------------------------------------------------ */
 

@@ -138,6 +138,22 @@ int stoup_evict_leased(const struct stoup_daemon *d, uint64_t value)
 	return lease_of(d, value);
 }
 
+/* How long cell i has held what it holds: begins, goes on, or ends at this look. */
+static void note_age(
+	struct stoup_daemon *d, struct stoup_consumer *c, uint32_t i, int held, int same)
+{
+	if (c->since_ns[i] != 0 && !(held && same)) {
+		stoup_time(d, STOUP_HISTOGRAM_LEASE, d->now_ns - c->since_ns[i]);
+		c->since_ns[i] = 0;
+	}
+	if (!held)
+		return;
+	if (c->since_ns[i] == 0)
+		c->since_ns[i] = d->now_ns;
+	if (c->oldest_ns == 0 || c->since_ns[i] < c->oldest_ns)
+		c->oldest_ns = c->since_ns[i];
+}
+
 static void scan_consumer(struct stoup_daemon *d, uint32_t consumer_idx)
 {
 	struct stoup_consumer *c = &d->consumers[consumer_idx];
@@ -149,14 +165,18 @@ static void scan_consumer(struct stoup_daemon *d, uint32_t consumer_idx)
 
 	c->lease_cnt = 0;
 	c->leased_bytes = 0;
+	c->oldest_ns = 0;
 	for (uint32_t i = 0; i < high; i++) {
 		uint64_t v = stoup_cell_read(&page->cells[i]); /* [E1] [R2] */
+		int held = !void_cells && lease_of(d, v);
+
+		note_age(d, c, i, held, v == c->seen[i]);
 
 		/* A release is no new use: only the IDLE bit came. */
 		if ((v | STOUP_WORD_IDLE) != (c->seen[i] | STOUP_WORD_IDLE))
 			note_use(d, consumer_idx, v);
 		c->seen[i] = v;
-		if (void_cells || !lease_of(d, v))
+		if (!held)
 			continue;
 		if (d->refs[stoup_word_idx(v)]++ == 0)
 			d->leased[d->leased_cnt++] = stoup_word_idx(v);
@@ -165,10 +185,6 @@ static void scan_consumer(struct stoup_daemon *d, uint32_t consumer_idx)
 		c->leased_bytes += atomic_load_explicit(
 			&d->table[stoup_word_idx(v)].len, memory_order_relaxed);
 	}
-	if (c->lease_cnt == 0)
-		c->oldest_ns = 0;
-	else if (c->oldest_ns == 0)
-		c->oldest_ns = d->now_ns;
 }
 
 void stoup_evict_look(struct stoup_daemon *d, uint32_t consumer_idx)
@@ -180,6 +196,7 @@ void stoup_evict_look(struct stoup_daemon *d, uint32_t consumer_idx)
 	for (uint32_t i = 0; i < high; i++) {
 		uint64_t v = stoup_cell_read(&page->cells[i]);
 
+		note_age(d, c, i, lease_of(d, v), v == c->seen[i]);
 		if ((v | STOUP_WORD_IDLE) != (c->seen[i] | STOUP_WORD_IDLE))
 			note_use(d, consumer_idx, v);
 		c->seen[i] = v;

@@ -80,13 +80,15 @@ int stoup_consumer_find_place(
 int stoup_consumer_place(struct stoup_daemon *d, uint32_t idx, struct stoup_error *err)
 {
 	struct stoup_consumer *c = &d->consumers[idx];
-	uint64_t *seen = c->seen;
+	uint64_t *seen = c->seen, *since_ns = c->since_ns;
 	char label[64];
 	int rc;
 
 	memset(c, 0, sizeof(*c));
 	c->seen = seen;
+	c->since_ns = since_ns;
 	memset(seen, 0, d->opt.cell_cap * sizeof(seen[0]));
+	memset(since_ns, 0, d->opt.cell_cap * sizeof(since_ns[0]));
 	c->page.fd = c->page.ro_fd = c->sock_fd = c->pid_fd = c->bell_fd = -1;
 	c->attach_no = ++d->attach_seq;
 	c->attach_ns = d->now_ns;
@@ -245,6 +247,7 @@ void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counte
 		c->pid, c->uid);
 	stoup_evict_look(d, idx);
 	stoup_publish_refused(d, idx);
+	stoup_publish_past(d, idx);
 	/* With the page go all its cells at once; its waiters carry attach_no and find it gone. */
 	stoup_region_fini(&c->page);
 	STOUP_HOOK("drop.page");

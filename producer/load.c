@@ -220,6 +220,7 @@ static void decode_result(struct stoup_daemon *d, const struct stoup_decode_resu
 	uint64_t detail;
 
 	stoup_counter_add(d, STOUP_COUNTER_DECODE_NS, result->busy_ns);
+	stoup_time(d, STOUP_HISTOGRAM_DECODE, result->busy_ns);
 	if (result->result == 0) {
 		load_done(d, load_idx);
 		return;
@@ -293,6 +294,7 @@ static int load_inline(struct stoup_daemon *d, uint32_t load_idx)
 
 	if (got != (int64_t)block->stored_len)
 		return 0;
+	stoup_time(d, STOUP_HISTOGRAM_READ, stoup_now_ns() - load->read_ns);
 	job_of(d, load_idx, src, &job);
 	stoup_decode_inline(d->decode, &job, &result);
 	result.cookie = load_idx;
@@ -349,7 +351,9 @@ static int load_start(struct stoup_daemon *d, uint32_t load_idx)
 	load->buffer_idx = plan.idx;
 	load->off = plan.off;
 	load->state = STOUP_LOAD_READING;
+	load->read_ns = stoup_now_ns();
 	d->in_flight++;
+	stoup_waiters_time(d, load);
 	stoup_buffer_fill(d, plan.idx, plan.off, block->raw_len, load->volume_idx, load->block_idx);
 	if (d->volumes[load->volume_idx].reader_idx < 0)
 		load_failed(d, load_idx, -EIO, 0);
@@ -422,6 +426,7 @@ static void read_result(struct stoup_daemon *d, const struct stoup_read_done *do
 	int error;
 
 	if (done->result == (int64_t)block->stored_len) {
+		stoup_time(d, STOUP_HISTOGRAM_READ, stoup_now_ns() - load->read_ns);
 		decode_start(d, load_idx, done->bytes);
 		return;
 	}

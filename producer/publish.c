@@ -229,6 +229,50 @@ static void publish_consumer(struct stoup_daemon *d, uint32_t idx)
 #undef COPY
 }
 
+/* ---- what all consumers counted together ------------------------------------------------------ */
+
+/* In the order of d->past. */
+static const enum stoup_counter past_ids[STOUP_PAST_CNT] = {STOUP_COUNTER_HITS,
+	STOUP_COUNTER_MISSES, STOUP_COUNTER_TIMEOUTS, STOUP_COUNTER_RECORDS, STOUP_COUNTER_WAIT_NS};
+
+/* Add what a page counts. */
+static void past_add(const struct stoup_page *page, uint64_t sums[STOUP_PAST_CNT])
+{
+	const _Atomic uint64_t *const words[STOUP_PAST_CNT] = {&page->hit_cnt, &page->miss_cnt,
+		&page->timeout_cnt, &page->record_cnt, &page->wait_ns};
+
+	for (uint32_t i = 0; i < STOUP_PAST_CNT; i++)
+		sums[i] += atomic_load_explicit(words[i], memory_order_relaxed);
+}
+
+void stoup_publish_past(struct stoup_daemon *d, uint32_t idx)
+{
+	struct stoup_consumer *c = &d->consumers[idx];
+
+	if (!c->page.base)
+		return;
+	past_add(c->page.base, d->past);
+	stoup_requests_samples(d, idx);
+	for (uint32_t i = 0; i < d->opt.cell_cap; i++)
+		if (c->since_ns[i] != 0)
+			stoup_time(d, STOUP_HISTOGRAM_LEASE, d->now_ns - c->since_ns[i]);
+	memset(c->since_ns, 0, d->opt.cell_cap * sizeof(c->since_ns[0]));
+}
+
+static void publish_sums(struct stoup_daemon *d)
+{
+	uint64_t sums[STOUP_PAST_CNT];
+
+	memcpy(sums, d->past, sizeof(sums));
+	for (uint32_t i = 0; i < d->opt.consumer_cap; i++)
+		if (d->consumers[i].page.base) {
+			past_add(d->consumers[i].page.base, sums);
+			stoup_requests_samples(d, i);
+		}
+	for (uint32_t i = 0; i < STOUP_PAST_CNT; i++)
+		stoup_gauge(d, past_ids[i], sums[i]);
+}
+
 static void publish_reader(struct stoup_daemon *d)
 {
 	const struct stoup_reader_counters *r = stoup_reader_counters(d->reader);
@@ -257,6 +301,8 @@ void stoup_publish(struct stoup_daemon *d)
 			publish_consumer(d, i);
 			publish_limits(d, i, &cells, &bytes);
 		}
+	publish_sums(d);
+	stoup_holders_publish(d);
 	stoup_gauge(d, STOUP_COUNTER_LIMIT_CELLS, cells);
 	stoup_gauge(d, STOUP_COUNTER_LIMIT_BYTES, bytes);
 	atomic_store_explicit(&d->control->heartbeat_ns, d->now_ns, memory_order_release);

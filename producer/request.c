@@ -11,6 +11,7 @@
 #include "codec/block.h"
 #include "shm/futex.h"
 #include "shm/lease.h"
+#include "shm/sample.h"
 
 /* One request, read once. */
 struct request {
@@ -61,7 +62,8 @@ static void grant(struct stoup_daemon *d, uint32_t consumer_idx, uint32_t slot_i
 	} else {
 		stoup_counter_add(d, STOUP_COUNTER_GRANTS_LOST, 1);
 	}
-	slot_end(page, slot_idx, 0, 0); /* [M2] */
+	/* The time of the answer: its consumer tells how long it took from here, see sample.h. */
+	slot_end(page, slot_idx, 0, stoup_now_ns()); /* [M2] */
 }
 
 /* The consumer of a waiter, or NULL when it ended since: its page is gone and nothing is owed. */
@@ -120,6 +122,25 @@ void stoup_waiters_fail(struct stoup_daemon *d, struct stoup_load *load, int err
 }
 
 /* ---- taking ----------------------------------------------------------------------------------- */
+
+/* What the consumer saw of the slot's last grant. */
+static void sample_note(struct stoup_daemon *d, struct stoup_slot *slot)
+{
+	uint64_t sample = stoup_sample_take(&slot->detail);
+
+	if (sample == 0)
+		return;
+	stoup_time(d, STOUP_HISTOGRAM_MISS, stoup_sample_wait_ns(sample));
+	stoup_time(d, STOUP_HISTOGRAM_WAKEUP, stoup_sample_wake_ns(sample));
+}
+
+void stoup_requests_samples(struct stoup_daemon *d, uint32_t consumer_idx)
+{
+	struct stoup_page *page = d->consumers[consumer_idx].page.base;
+
+	for (uint32_t i = 0; i < STOUP_SLOT_CNT; i++)
+		sample_note(d, &page->slots[i]);
+}
 
 static void request_read(struct request *r, struct stoup_page *page, uint32_t slot_idx)
 {
@@ -210,6 +231,15 @@ static void wait_for(
 		stoup_counter_add(d, STOUP_COUNTER_REQUESTS_JOINED, 1);
 	}
 	load->waiter_last = idx;
+	/* Begun before it came. */
+	if (load->state != STOUP_LOAD_QUEUED)
+		stoup_time(d, STOUP_HISTOGRAM_QUEUE, 0);
+}
+
+void stoup_waiters_time(struct stoup_daemon *d, const struct stoup_load *load)
+{
+	for (uint32_t i = load->waiter_first; i != STOUP_IDX_NONE; i = d->waiters[i].next)
+		stoup_time(d, STOUP_HISTOGRAM_QUEUE, load->read_ns - d->waiters[i].arrived_ns);
 }
 
 static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct request *r)
@@ -296,6 +326,7 @@ static uint32_t take_from(struct stoup_daemon *d, uint32_t consumer_idx)
 		struct request r;
 
 		request_read(&r, page, (uint32_t)__builtin_ctzll(bits));
+		sample_note(d, &page->slots[r.slot_idx]);
 		if (r.kind == STOUP_REQUEST_DEMAND)
 			demand(d, consumer_idx, &r);
 		else

@@ -349,6 +349,10 @@ int stoup_volume_unmake(struct stoup_daemon *d, uint32_t volume_idx)
 	v->residency = NULL;
 	free(v->load_idx);
 	free(v->load_cnt);
+	free(v->block_series);
+	free(v->block_shared);
+	free(v->block_last);
+	v->block_series = v->block_shared = v->block_last = NULL;
 	stoup_runs_destroy(v->runs);
 	v->load_idx = NULL;
 	v->load_cnt = NULL;
@@ -377,7 +381,11 @@ int stoup_volume_make(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_
 	stoup_store_volume_acquire(file);
 	v->load_idx = malloc((size_t)block_cnt * sizeof(v->load_idx[0]) + 1);
 	v->load_cnt = calloc((size_t)block_cnt + 1, sizeof(v->load_cnt[0]));
-	if (!v->load_idx || !v->load_cnt || stoup_runs_create(file->index, &v->runs) < 0) {
+	v->block_series = calloc((size_t)block_cnt + 1, sizeof(v->block_series[0]));
+	v->block_shared = calloc((size_t)block_cnt + 1, sizeof(v->block_shared[0]));
+	v->block_last = calloc((size_t)block_cnt + 1, sizeof(v->block_last[0]));
+	if (!v->load_idx || !v->load_cnt || !v->block_series || !v->block_shared ||
+		!v->block_last || stoup_runs_create(file->index, &v->runs) < 0) {
 		rc = stoup_error_set(err, -ENOMEM, "out of memory for %u blocks", block_cnt);
 		goto out_unmake;
 	}
@@ -386,6 +394,9 @@ int stoup_volume_make(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_
 		if (file->index->blocks[b].raw_len > v->block_len_max)
 			v->block_len_max = file->index->blocks[b].raw_len;
 	}
+	stoup_holders_index(v);
+	free(v->block_last);
+	v->block_last = NULL;
 	rc = make_catalog(d, volume_idx, err);
 	if (rc < 0)
 		goto out_unmake;
@@ -466,6 +477,9 @@ void stoup_volumes_fini(struct stoup_daemon *d)
 		stoup_region_fini(&d->volumes[i].catalog);
 		free(d->volumes[i].load_idx);
 		free(d->volumes[i].load_cnt);
+		free(d->volumes[i].block_series);
+		free(d->volumes[i].block_shared);
+		free(d->volumes[i].block_last);
 		stoup_runs_destroy(d->volumes[i].runs);
 		stoup_store_volume_release(d->volumes[i].file);
 	}

@@ -23,7 +23,8 @@
 #include <stdint.h>
 
 #define STOUP_ABI_MAJOR 1u /* another major: not readable */
-#define STOUP_ABI_MINOR 1u /* a higher minor only adds: 1 zone maps in catalogs */
+#define STOUP_ABI_MINOR                                                                            \
+	2u /* a higher minor only adds: 1 zone maps in catalogs, 2 histograms, holders */
 
 #define STOUP_CONTROL_MAGIC UINT64_C(0x4c43505554533031) /* 1 0 S T U P C L */
 #define STOUP_CATALOG_MAGIC UINT64_C(0x54435055544f5331)

@@ -29,6 +29,14 @@ static const struct {
 #undef G
 };
 
+static const struct {
+	const char *name, *unit, *text;
+} histogram_table[] = {
+#define STOUP_HISTOGRAM_ROW(id, name, unit, text) {name, unit, text},
+	STOUP_HISTOGRAMS(STOUP_HISTOGRAM_ROW)
+#undef STOUP_HISTOGRAM_ROW
+};
+
 static uint64_t page_up(uint64_t len)
 {
 	return (len + STOUP_OS_PAGE_LEN - 1) & ~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
@@ -51,6 +59,22 @@ static void lay_out(struct stoup_control *c)
 	c->total_len = page_up(off);
 }
 
+/* The tables of minor 2 lie behind, and are described by what they are: a reader looks only where it is told. */
+static uint64_t lay_out_tail(struct stoup_control *c)
+{
+	uint64_t off = c->total_len;
+
+	c->histogram_off = off;
+	c->histogram_cnt = STOUP_HISTOGRAM_CNT;
+	c->histogram_len = sizeof(struct stoup_control_histogram);
+	off += (uint64_t)c->histogram_cnt * c->histogram_len;
+	c->holder_off = off;
+	c->holder_cap = STOUP_HOLDER_CAP;
+	c->holder_len = sizeof(struct stoup_control_holder);
+	off += (uint64_t)c->holder_cap * c->holder_len;
+	return page_up(off);
+}
+
 static void set_counts(struct stoup_control *c, const struct stoup_control_config *config)
 {
 	c->consumer_cap = config->consumer_cap;
@@ -69,18 +93,29 @@ size_t stoup_control_footprint(const struct stoup_control_config *config)
 	memset(&c, 0, sizeof(c));
 	set_counts(&c, config);
 	lay_out(&c);
-	return (size_t)c.total_len;
+	return (size_t)lay_out_tail(&c);
 }
 
 void stoup_control_format(struct stoup_control *control, const struct stoup_control_config *config)
 {
 	struct stoup_control_counter *counters;
+	struct stoup_control_histogram *histograms;
 
 	control->abi_major = STOUP_ABI_MAJOR;
 	control->abi_minor = STOUP_ABI_MINOR;
 	control->fingerprint = stoup_abi_fingerprint();
 	set_counts(control, config);
 	lay_out(control);
+	lay_out_tail(control);
+	histograms = stoup_control_histograms(control);
+	for (uint32_t i = 0; i < STOUP_HISTOGRAM_CNT; i++) {
+		snprintf(histograms[i].name, sizeof(histograms[i].name), "%s",
+			histogram_table[i].name);
+		snprintf(histograms[i].unit, sizeof(histograms[i].unit), "%s",
+			histogram_table[i].unit);
+		snprintf(histograms[i].text, sizeof(histograms[i].text), "%s",
+			histogram_table[i].text);
+	}
 	counters = stoup_control_counters(control);
 	for (uint32_t i = 0; i < STOUP_COUNTER_CNT; i++) {
 		snprintf(counters[i].name, sizeof(counters[i].name), "%s", counter_table[i].name);
@@ -118,7 +153,8 @@ static int counters_valid(const struct stoup_control *c)
 {
 	static const char word[] = "abcdefghijklmnopqrstuvwxyz0123456789_";
 
-	if (c->counter_cnt < STOUP_COUNTER_CNT)
+	/* An older daemon of the same major has fewer, but these. */
+	if (c->counter_cnt < STOUP_COUNTER_BASE_CNT)
 		return 0;
 	for (uint32_t i = 0; i < c->counter_cnt; i++) {
 		const struct stoup_control_counter *counter = &stoup_control_counters(c)[i];
@@ -410,6 +446,28 @@ int stoup_control_error_copy(
 		if (before == after && (before & 1) == 0) {
 			ret->text[sizeof(ret->text) - 1] = 0;
 			return 1;
+		}
+	}
+	return 0;
+}
+
+int stoup_control_holder_copy(
+	const struct stoup_control_holder *row, struct stoup_control_holder *ret)
+{
+	uint32_t before, after;
+
+	for (int try = 0; try < 8; try++) {
+		/* [K1] as above. */
+		before = atomic_load_explicit(&row->seq, memory_order_acquire);
+		if (before == 0)
+			return 0;
+		memcpy((char *)ret + sizeof(ret->seq), (const char *)row + sizeof(row->seq),
+			sizeof(*ret) - sizeof(ret->seq));
+		atomic_thread_fence(memory_order_acquire);
+		after = atomic_load_explicit(&row->seq, memory_order_relaxed);
+		if (before == after && (before & 1) == 0) {
+			ret->series[sizeof(ret->series) - 1] = 0;
+			return ret->lease_cnt != 0;
 		}
 	}
 	return 0;

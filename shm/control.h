@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control.h - the control object of a pool: what it is, what it holds, who uses it, how it fares.
  *
- *      +------------+-----------+---------+---------+----------+--------+
- *      | superblock | consumers | buffers | volumes | counters | errors |
- *      | one page   |           |         |         |          |        |
- *      +------------+-----------+---------+---------+----------+--------+
+ *      +------------+-----------+---------+---------+----------+--------+------------+---------+
+ *      | superblock | consumers | buffers | volumes | counters | errors | histograms | holders |
+ *      | one page   |           |         |         |          |        |            |         |
+ *      +------------+-----------+---------+---------+----------+--------+------------+---------+
+ *                                                              total_len ^ (minor 2)
  *
  * Named `/stoup.UID.NAME.ctl` in POSIX shared memory, so that a monitor can read it while the daemon
  * hangs or is dead: mode 0640 with the monitors' or the pool's group, else 0600. The daemon's conductor alone writes it; everybody else maps it read-only.
@@ -27,6 +28,7 @@
 #include <stdint.h>
 #include "shm/abi.h"
 #include "shm/counters.h"
+#include "shm/histogram.h"
 #include "shm/stoup_types.h"
 
 #define STOUP_STATE_STARTING 1u
@@ -107,12 +109,27 @@ struct stoup_control_error { /* distinct errors with counts; conductor writes un
 	char text[STOUP_ERROR_TEXT_CAP];
 };
 
+#define STOUP_HOLDER_CAP 512u /* rows of (consumer, series) */
+
+/* What one consumer holds of one series; conductor writes under `seq` (odd: in work). lease_cnt 0: an empty row. */
+struct stoup_control_holder {
+	_Atomic uint32_t seq;
+	uint32_t consumer_idx, pid, lease_cnt;
+	uint64_t attach_no, bytes; /* of whole blocks */
+	uint64_t oldest_ns;        /* CLOCK_MONOTONIC of the look that first saw the oldest */
+	uint32_t
+		shared_cnt; /* most series that one of its blocks holds: 1 where it is this one alone */
+	uint32_t zero;
+	char series
+		[144]; /* the end of its name when it is longer; empty: rows ran out, these are others */
+};
+
 struct stoup_control {
 	_Atomic uint64_t magic; /* STOUP_CONTROL_MAGIC, stored last */
 	uint32_t abi_major, abi_minor;
 	uint64_t fingerprint;
 	uint8_t instance[16]; /* random, of this start of the daemon */
-	uint64_t total_len;   /* bytes of the whole object */
+	uint64_t total_len;   /* bytes of the object up to the histograms */
 	int64_t created_ns;   /* CLOCK_REALTIME */
 	uint64_t
 		daemon_start; /* start time of the process, clock ticks after boot (/proc/PID/stat) */
@@ -141,7 +158,9 @@ struct stoup_control {
 	uint32_t pid_ns;         /* inode of the daemon's PID namespace; 0 = not known */
 	uint64_t spin_ns;        /* the conductor polls that long before it sleeps; 0 = not */
 	char decode_cpus[64];    /* that decode workers are pinned to: "2,5-7"; empty: not pinned */
-	uint8_t pad0[1024 - 992];
+	/* Minor 2: tables behind total_len, which readers of minor 1 compare. All 0 from older daemons; rows may grow. */
+	uint64_t histogram_off, holder_off;
+	uint32_t histogram_cnt, histogram_len, holder_cap, holder_len;
 	/* live words, each on its own pair of lines: consumers load `asleep` and `starving` */
 	_Atomic uint32_t state;        /* STOUP_STATE_* */
 	_Atomic uint32_t volume_cnt;   /* entries [0, volume_cnt) have been used */
@@ -240,6 +259,16 @@ static inline struct stoup_control_error *stoup_control_errors(const struct stou
 	return (void *)((uintptr_t)c + c->error_off);
 }
 
+static inline struct stoup_control_histogram *stoup_control_histograms(
+	const struct stoup_control *c)
+{
+	return (void *)((uintptr_t)c + c->histogram_off);
+}
+static inline struct stoup_control_holder *stoup_control_holders(const struct stoup_control *c)
+{
+	return (void *)((uintptr_t)c + c->holder_off);
+}
+
 /* Read one slot of the error log consistently; 1 = filled `ret`, 0 = empty or just being written. */
 int stoup_control_error_read(
 	const struct stoup_control *control, uint32_t idx, struct stoup_control_error *ret);
@@ -248,10 +277,16 @@ int stoup_control_error_read(
 int stoup_control_error_copy(
 	const struct stoup_control_error *error, struct stoup_control_error *ret);
 
+/* Likewise a row of the holders: 1 = filled `ret`, 0 = empty or just being written. */
+int stoup_control_holder_copy(
+	const struct stoup_control_holder *row, struct stoup_control_holder *ret);
+
 _Static_assert(sizeof(struct stoup_control_buffer) == 64, "buffer");
 _Static_assert(sizeof(struct stoup_control_consumer) == 128, "consumer");
 _Static_assert(sizeof(struct stoup_control_volume) == 256, "volume");
 _Static_assert(sizeof(struct stoup_control_counter) == 192, "counter");
+_Static_assert(sizeof(struct stoup_control_holder) == 192, "holder");
+_Static_assert(offsetof(struct stoup_control, histogram_off) == 992, "where zeros were");
 _Static_assert(offsetof(struct stoup_control, state) == 1024, "live words");
 _Static_assert(offsetof(struct stoup_control, asleep) == 1152, "asleep");
 _Static_assert(offsetof(struct stoup_control, starving) == 1280, "starving");

@@ -5,6 +5,8 @@
  * shows them all) and the manual. The conductor alone writes counters; readers load them relaxed and
  * may see two counters of slightly different moments.
  *
+ * A new one goes to the end: a reader finds those that it knows by their place, in daemons that are older or newer.
+ *
  * kind: C counts up for ever, G is a gauge.
  */
 #ifndef STOUP_SHM_COUNTERS_H
@@ -72,7 +74,12 @@
 	X(VOLUMES,         "volumes",           "volumes",  G, "Volumes served.") \
 	X(VOLUMES_REFUSED, "volumes_refused",   "volumes",  G, "Volumes refused because they are damaged or of another version.") \
 	X(WAKEUPS,         "wakeups",           "times",    C, "Times that the conductor woke up.") \
-	X(ERRORS,          "errors",            "errors",   C, "Errors reported in the error log, repetitions counted.")
+	X(ERRORS,          "errors",            "errors",   C, "Errors reported in the error log, repetitions counted.") \
+	X(HITS,            "hits",              "blocks",   C, "Blocks that consumers, those that ended included, found in the pool by themselves.") \
+	X(MISSES,          "misses",            "blocks",   C, "Blocks that they had to ask for.") \
+	X(TIMEOUTS,        "timeouts",          "requests", C, "Requests that they gave up at their deadline.") \
+	X(RECORDS,         "records",           "records",  C, "Records that they were handed out.") \
+	X(WAIT_NS,         "wait_ns",           "ns",       C, "Time that they spent waiting for blocks, summed over threads.")
 /* clang-format on */
 
 enum stoup_counter {
@@ -81,5 +88,7 @@ enum stoup_counter {
 #undef STOUP_COUNTER_ENUM
 	STOUP_COUNTER_CNT
 };
+
+#define STOUP_COUNTER_BASE_CNT (STOUP_COUNTER_ERRORS + 1u) /* those that minor 0 and 1 have */
 
 #endif

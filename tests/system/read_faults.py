@@ -132,7 +132,7 @@ group = [daemon.process, *(worker.process for worker in workers)]
 for process in group:
     process.send_signal(signal.SIGSTOP)
 time.sleep(3.5)
-t.equal(daemon.stat()["state"], "silent", "a stopped daemon")
+t.equal(daemon.stat()["state"], "suspended", "a stopped daemon")
 for process in reversed(group):  # the consumers first: they find a daemon that is silent
     process.send_signal(signal.SIGCONT)
 for worker in workers:
