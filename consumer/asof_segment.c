@@ -244,7 +244,8 @@ static int lease(struct stoup_cursor *cur, uint32_t border, int32_t step)
 {
 	struct stoup_lookup *look = cur->lookup;
 	const struct stoup_snapshot_volume *vol = border_volume(cur, border);
-	uint32_t block = segment_of(cur, look->borders[border])->block_idx;
+	const struct stoup_catalog_segment *seg = segment_of(cur, look->borders[border]);
+	uint32_t block = seg->block_idx;
 	struct stoup_ahead run = {.step = step ? step : 1};
 	int64_t asked = look->asked;
 	int rc;
@@ -257,10 +258,16 @@ static int lease(struct stoup_cursor *cur, uint32_t border, int32_t step)
 		ahead_collect(cur, border, &run);
 	}
 	rc = stoup_grip_hit(cur->ses, &look->hand, vol, block, &look->grip, &cur->error);
-	if (rc == 0)
-		return stoup_grip_wait(
+	if (rc == 0) {
+		rc = stoup_grip_wait(
 			cur->ses, &look->hand, vol, block, &run, &look->grip, &cur->error);
+		if (rc == 0)
+			stoup_grip_tell(cur->ses, &look->grip, seg->series_idx);
+		return rc;
+	}
 	cur->hit_cnt += rc > 0;
+	if (rc > 0)
+		stoup_grip_tell(cur->ses, &look->grip, seg->series_idx);
 	if (rc > 0 && run.cnt > 0 && !stoup_wait_ahead(cur->ses, &run))
 		look->asked = asked;
 	return rc;

@@ -448,6 +448,16 @@ int stoup_grip_wait(struct stoup_session *ses, struct stoup_hand *hand,
 	const struct stoup_snapshot_volume *vol, uint32_t block_idx,
 	const struct stoup_ahead *ahead, struct stoup_grip *grip, struct stoup_error *err);
 
+/* For monitors: this block was leased for that series of its volume. */
+static inline void stoup_grip_tell(
+	struct stoup_session *ses, const struct stoup_grip *grip, uint32_t series_idx)
+{
+	_Atomic uint32_t *told = stoup_page_series(ses->page, ses->page_region.len, ses->cell_cap);
+
+	if (told)
+		atomic_store_explicit(&told[grip->cell_idx], series_idx + 1, memory_order_relaxed);
+}
+
 /* Give back what `grip` holds; nothing when it holds nothing. */
 void stoup_grip_release(
 	struct stoup_session *ses, struct stoup_hand *hand, struct stoup_grip *grip);

@@ -437,6 +437,8 @@ int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_seg
 	rc = stoup_grip_hit(cur->ses, &cur->hand, vol, seg->block_idx, &cur->grip, &cur->error);
 	if (rc != 0) {
 		cur->hit_cnt += rc > 0;
+		if (rc > 0)
+			stoup_grip_tell(cur->ses, &cur->grip, seg->series_idx);
 		if (rc > 0 && ahead_due(cur))
 			ahead_post(cur);
 		return rc;
@@ -445,8 +447,11 @@ int stoup_segment_lease(struct stoup_cursor *cur, const struct stoup_catalog_seg
 		return -EAGAIN;
 	if (ahead_due(cur))
 		ahead_collect(cur, &run);
-	return stoup_grip_wait(
+	rc = stoup_grip_wait(
 		cur->ses, &cur->hand, vol, seg->block_idx, &run, &cur->grip, &cur->error);
+	if (rc == 0)
+		stoup_grip_tell(cur->ses, &cur->grip, seg->series_idx);
+	return rc;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------- */

@@ -20,13 +20,13 @@
 #include "consumer/tool_pool.h"
 #include "shm/wire.h"
 
-#define ANSWER_S 2 /* longest wait for a daemon that may hang */
+#define ANSWER_MS 900 /* longest wait for a daemon that may hang: tools answer within a second */
 
 /* ---- through the socket ----------------------------------------------------------------------- */
 
 static int connect_to(const char *dir, const char *pool)
 {
-	const struct timeval wait = {.tv_sec = ANSWER_S};
+	const struct timeval wait = {.tv_usec = ANSWER_MS * 1000};
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	int fd, rc = 0;
 
@@ -77,8 +77,8 @@ static int ask(int sock_fd, const char *pool, struct stoup_error *err)
 	len = rc < 0 ? rc : stoup_wire_recv(sock_fd, &reply, sizeof(reply), &fd, 1, &fd_cnt);
 	if (len == -EAGAIN)
 		return stoup_error_set(err, -ETIMEDOUT,
-			"the daemon of pool '%s' did not answer within %d s: stopped, or stuck?",
-			pool, ANSWER_S);
+			"the daemon of pool '%s' did not answer within %.1f s: stopped, or stuck?",
+			pool, ANSWER_MS / 1e3);
 	if (len < 0)
 		return stoup_error_set(err, (int)len, "asking the daemon of pool '%s': %s", pool,
 			strerror((int)-len));

@@ -9,7 +9,7 @@
 
 /* Open the control object of a pool by name, or (a text with a slash) of a store's automatic daemon,
  * which is not started. Where the name is gone or may not be read, the daemon is asked for it through its
- * socket, as a monitor: at most 2 s. Returns as stoup_control_open, or -ETIMEDOUT; the caller closes it. */
+ * socket, as a monitor: at most 0.9 s. Returns as stoup_control_open, or -ETIMEDOUT; the caller closes it. */
 int stoup_pool_resolve(const char *pool, const struct stoup_control **ret, size_t *ret_len,
 	struct stoup_error *err);
 

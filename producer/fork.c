@@ -56,6 +56,8 @@ static void copy_leases(
 {
 	struct stoup_page *old = from->page.base, *new = to->page.base;
 	uint32_t high = stoup_cell_high(old, d->opt.cell_cap);
+	_Atomic uint32_t *old_series = stoup_page_series(old, from->page.len, d->opt.cell_cap),
+			 *new_series = stoup_page_series(new, to->page.len, d->opt.cell_cap);
 
 	for (uint32_t i = 0; i < high; i++) {
 		uint64_t v = stoup_cell_read(&old->cells[i]);
@@ -63,6 +65,9 @@ static void copy_leases(
 		if (!stoup_evict_leased(d, v))
 			continue;
 		atomic_store_explicit(&new->cells[i], v, memory_order_relaxed);
+		atomic_store_explicit(&new_series[i],
+			atomic_load_explicit(&old_series[i], memory_order_relaxed),
+			memory_order_relaxed);
 		to->seen[i] = v; /* a copy is no use of the block */
 	}
 	atomic_store_explicit(&new->cell_high, high, memory_order_relaxed);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* holders.c - who holds blocks of which series, for monitors: rows of (consumer, series) in the control object.
  *
- *      cells of a consumer --lease--> buffer --> block of a volume --> its (first) series --> a row of that name
+ *      cells of a consumer --lease--> buffer --> block of a volume --> its series --> a row of that name
+ *
+ * A block may hold several small series, or the end of one and the begin of the next: its consumer tells which it reads,
+ * in its page. An older one does not; then it is the first of them, and the row says how many there are.
  *
  * Made anew at each publish, from the cells as the last look saw them, and written where it changed. A consumer's rows
  * are bounded, and so are all: what finds none goes into a row without a name, so that leases and bytes add up.
@@ -40,12 +43,15 @@ void stoup_holders_index(struct stoup_volume *v)
 	}
 }
 
-static const char *series_of(
-	const struct stoup_daemon *d, const struct stoup_buffer *b, uint32_t *ret_shared)
+/* Of a lease on a block: `told` is what its consumer wrote, which is not believed further than it goes. */
+static const char *series_of(const struct stoup_daemon *d, const struct stoup_buffer *b,
+	uint32_t told, uint32_t *ret_shared)
 {
 	const struct stoup_volume *v = &d->volumes[b->volume_idx];
 
 	*ret_shared = 1;
+	if (v->file && told > 0 && told <= v->file->index->series_cnt)
+		return v->file->index->series[told - 1].name;
 	if (!v->file || b->block_idx >= v->file->index->block_cnt ||
 		v->block_shared[b->block_idx] == 0)
 		return "";
@@ -81,6 +87,7 @@ static void rows_make(struct stoup_daemon *d, uint32_t consumer_idx, struct rows
 {
 	const struct stoup_consumer *c = &d->consumers[consumer_idx];
 	uint32_t high = stoup_cell_high(c->page.base, d->opt.cell_cap);
+	_Atomic uint32_t *told = stoup_page_series(c->page.base, c->page.len, d->opt.cell_cap);
 
 	rows->cnt = 0;
 	for (uint32_t i = 0; i < high; i++) {
@@ -89,7 +96,9 @@ static void rows_make(struct stoup_daemon *d, uint32_t consumer_idx, struct rows
 
 		if (c->since_ns[i] == 0 || idx >= d->buffer_cap)
 			continue;
-		row = row_of(rows, series_of(d, &d->buffers[idx], &shared));
+		row = row_of(rows,
+			series_of(d, &d->buffers[idx],
+				atomic_load_explicit(&told[i], memory_order_relaxed), &shared));
 		row->consumer_idx = consumer_idx;
 		row->pid = c->pid;
 		row->attach_no = c->attach_no;

@@ -95,7 +95,7 @@ int stoup_consumer_place(struct stoup_daemon *d, uint32_t idx, struct stoup_erro
 	/* The label is how a memory map tells whether the page is still there. */
 	snprintf(label, sizeof(label), "stoup.page.%u.%llu", d->control->daemon_pid,
 		(unsigned long long)c->attach_no);
-	rc = stoup_region_create_page(&c->page, label, stoup_page_footprint(d->opt.cell_cap), err);
+	rc = stoup_region_create_page(&c->page, label, stoup_page_total(d->opt.cell_cap), err);
 	if (rc == 0)
 		stoup_page_format(
 			c->page.base, d->control->instance, c->attach_no, idx, d->opt.cell_cap);

@@ -27,8 +27,9 @@ static const struct command commands[] = {
 	{"replay", "print records as they fall due by the clock", stoup_cmd_replay},
 	{"export", "write series as CSV, JSON, DBN or NumPy files", stoup_cmd_export},
 	{"definition", "print tick, expiry... of an instrument at a time", stoup_cmd_definition},
-	{"stat", "show a pool's counters and consumers", stoup_cmd_stat},
-	{"holders", "show who holds leases, and since when", stoup_cmd_holders},
+	{"stat", "show a pool's state, counters and consumers", stoup_cmd_stat},
+	{"holders", "show who holds blocks of which series, and since when", stoup_cmd_holders},
+	{"log", "show the daemon's last errors, with counts", stoup_cmd_log},
 	{"check", "is this machine fit for a pool, and what mends it", stoup_cmd_check},
 	{"bench", "measure scans of a store or a pool on this machine", stoup_cmd_bench},
 };

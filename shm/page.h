@@ -7,6 +7,7 @@
  *      512   pending bitmap    consumer fetch_or, conductor exchange 0
  *      1024  64 request slots  one cache line each
  *      5120  lease cells       consumer writes; the conductor only by the CAS of a grant
+ *      page_len  series of each cell, for monitors   consumer writes (minor 2)
  *
  * Life of a slot (the consumer moves it, except where it says conductor):
  *
@@ -65,7 +66,7 @@ struct stoup_page {
 	/* identity */
 	uint64_t magic;
 	uint32_t abi_major, abi_minor;
-	uint64_t page_len;    /* bytes of the whole object */
+	uint64_t page_len;    /* bytes of the object up to the series of the cells */
 	uint8_t instance[16]; /* of the daemon */
 	uint64_t attach_no;   /* unique in the life of the daemon */
 	uint32_t consumer_idx;
@@ -104,6 +105,23 @@ static inline size_t stoup_page_footprint(uint32_t cell_cap)
 {
 	size_t len = sizeof(struct stoup_page) + (size_t)cell_cap * sizeof(uint64_t);
 	return (len + STOUP_OS_PAGE_LEN - 1) & ~(size_t)(STOUP_OS_PAGE_LEN - 1);
+}
+
+/* Bytes of the whole object: with a word for each cell behind page_len, where readers of minor 1 do not look. */
+static inline size_t stoup_page_total(uint32_t cell_cap)
+{
+	size_t len = stoup_page_footprint(cell_cap) + (size_t)cell_cap * sizeof(uint32_t);
+	return (len + STOUP_OS_PAGE_LEN - 1) & ~(size_t)(STOUP_OS_PAGE_LEN - 1);
+}
+
+/* Those words: the index of the series, in the volume of the block that the cell leases, plus 1; 0 = not told. Of a
+ * block of several series it is the one that the cell was last taken for. NULL: a daemon of minor 1 has none. */
+static inline _Atomic uint32_t *stoup_page_series(
+	struct stoup_page *page, size_t map_len, uint32_t cell_cap)
+{
+	return map_len >= stoup_page_total(cell_cap)
+	               ? (void *)((char *)page + stoup_page_footprint(cell_cap))
+	               : NULL;
 }
 
 /* Make a zeroed mapping of stoup_page_footprint(cell_cap) bytes into a page. Called by the daemon

@@ -6,7 +6,7 @@
 #
 # Needs bash alone. tests/system/completion.py compares the lists with what the programs say.
 
-_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat holders check bench help version'
+_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat holders log check bench help version'
 
 # The options of a command; those that are followed by a value are in _stoup_values too.
 _stoup_options() {
@@ -35,8 +35,8 @@ _stoup_options() {
 			--dbn-version --quiet --help
 		;;
 	definition) echo --at --json --help ;;
-	stat) echo --json --all --help ;;
-	holders) echo --help ;;
+	stat) echo --json --counters --histograms --all --watch --count --help ;;
+	holders | log) echo --json --help ;;
 	check) echo --size --backing --mlock --json --root --help ;;
 	bench) echo --series --limit --json --help ;;
 	stoupd)
@@ -190,11 +190,11 @@ _stoup_words() {
 		ingest:* | verify:*) _stoup_reply "$word" '<file>' ;;
 		info:0) _stoup_reply "$word" '<file>' ;;
 		ls:0 | compact:0 | rm:0 | diff:0 | diff:1) _stoup_reply "$word" '<store>' ;;
-		ls:1 | cat:[1-9]* | replay:[1-9]* | definition:1 | info:1 | compact:1 | diff:2 | rm:* | export:[1-9]*)
+		ls:1 | cat:[1-9]* | replay:[1-9]* | definition:1 | info:1 | holders:1 | compact:1 | diff:2 | rm:* | export:[1-9]*)
 			mapfile -t series < <(_stoup_series "${arguments[0]}")
 			_stoup_reply "$word" "${series[@]}"
 			;;
-		cat:0 | replay:0 | export:0 | definition:0 | stat:0 | holders:0 | check:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
+		cat:0 | replay:0 | export:0 | definition:0 | stat:0 | holders:0 | log:0 | check:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
 		esac
 	fi
 }

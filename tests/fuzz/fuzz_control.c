@@ -4,8 +4,8 @@
  *      bytes[0..3]  caps: consumers, buffers, volumes; what to print
  *      then         [u32 offset][u8 length][bytes] ... changes of a good object
  *
- * The object is a real one, under its name in /dev/shm: `stoup stat`, `stat --json`, `stat --all` and
- * `holders` run on it as they are. Checked beside the sanitizers: what they print as JSON is JSON.
+ * The object is a real one, under its name in /dev/shm: `stoup stat`, `holders` and `log` run on it as
+ * they are, in all forms. Checked beside the sanitizers: what they print as JSON is JSON.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -122,7 +122,7 @@ static void print_all(unsigned what)
 	int status;
 	char *text;
 
-	switch (what & 3) {
+	switch (what & 7) {
 	case 0:
 		free(run(stoup_cmd_stat, NULL, &status));
 		break;
@@ -135,8 +135,21 @@ static void print_all(unsigned what)
 			MUST(*skip_blank(json_value(text, 0)) == 0);
 		free(text);
 		break;
-	default:
+	case 3:
 		free(run(stoup_cmd_holders, NULL, &status));
+		break;
+	case 4:
+	case 5:
+		text = run(what & 1 ? stoup_cmd_holders : stoup_cmd_log, "--json", &status);
+		if (status == 0)
+			MUST(*skip_blank(json_value(text, 0)) == 0);
+		free(text);
+		break;
+	case 6:
+		free(run(stoup_cmd_stat, "--histograms", &status));
+		break;
+	default:
+		free(run(stoup_cmd_log, NULL, &status));
 		break;
 	}
 }

@@ -130,7 +130,7 @@ t.true(daemon.pool in complete("stoup", "stat", daemon.pool[:3]), "the pool that
 t.true({"store", daemon.pool} <= complete("stoup", "cat", ""), "pools and stores")
 t.equal(complete("stoup", "cat", daemon.pool, ""), names, "series of a pool")
 t.equal(complete("stoup", "bench", daemon.pool, "--series", "XTST.TEST/AB"), {t.name_of("ABB")}, "series to measure")
-t.equal(complete("stoup", "holders", daemon.pool, ""), set(), "holders has one argument")
+t.equal(complete("stoup", "log", daemon.pool, ""), set(), "log has one argument")
 daemon.stop()
 t.true("root" in complete("stoupd", "--allow-user", "ro"), "users")
 t.equal(complete("stoup", "nonsense", "--"), set(), "an unknown command")

@@ -59,7 +59,7 @@ daemon.process.send_signal(signal.SIGSTOP)
 late = as_nobody([STOUP, "stat", daemon.pool])
 daemon.process.send_signal(signal.SIGCONT)
 t.equal(late.returncode, 1, "stat of a hanging daemon")
-t.true("did not answer within 2 s: stopped, or stuck?" in late.stderr, late.stderr)
+t.true("did not answer within 0.9 s: stopped, or stuck?" in late.stderr, late.stderr)
 daemon.stop()
 
 # A group that may look has the control object by name: it shows a daemon that hangs.
