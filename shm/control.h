@@ -117,8 +117,8 @@ struct stoup_control_holder {
 	uint32_t consumer_idx, pid, lease_cnt;
 	uint64_t attach_no, bytes; /* of whole blocks */
 	uint64_t oldest_ns;        /* CLOCK_MONOTONIC of the look that first saw the oldest */
-	uint32_t
-		shared_cnt; /* most series that one of its blocks holds: 1 where it is this one alone */
+	/* 1; above: most series that a block holds of which its consumer did not tell */
+	uint32_t shared_cnt;
 	uint32_t zero;
 	char series
 		[144]; /* the end of its name when it is longer; empty: rows ran out, these are others */

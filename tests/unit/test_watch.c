@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_watch.c - histograms and their quantiles, times in slots, and looks at control objects that are good, old or nonsense. */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "consumer/tool_watch.h"
+#include "shm/control.h"
+#include "shm/histogram.h"
+#include "shm/sample.h"
+
+static const struct stoup_control_config config = {
+	.consumer_cap = 4, .cell_cap = 64, .buffer_cap = 8, .volume_cap = 2};
+static struct stoup_control *control;
+static struct stoup_watch look;
+static size_t len;
+
+static void setup(void)
+{
+	len = stoup_control_footprint(&config);
+	control = aligned_alloc(STOUP_OS_PAGE_LEN, len);
+	ck_assert_ptr_nonnull(control);
+	memset(control, 0, len);
+	stoup_control_format(control, &config);
+	control->daemon_pid = (uint32_t)getpid();
+	control->daemon_start = stoup_process_start(control->daemon_pid);
+	control->data_len = 1 << 20;
+	memset(control->instance, 7, sizeof(control->instance));
+	stoup_control_announce(control);
+	memset(&look, 0, sizeof(look));
+}
+
+static void teardown(void)
+{
+	stoup_watch_fini(&look);
+	free(control);
+}
+
+static int read_it(void)
+{
+	struct stoup_error err = {0};
+
+	return stoup_watch_read(control, len, &look, &err);
+}
+
+/* ---- histograms ------------------------------------------------------------------------------- */
+
+START_TEST(a_value_has_its_bucket)
+{
+	const struct {
+		uint64_t value;
+		uint32_t bucket;
+	} known[] = {{0, 0}, {7, 7}, {8, 8}, {15, 15}, {16, 16}, {17, 16}, {18, 17}, {31, 23},
+		{32, 24}, {960, 63}, {1000, 63}, {1023, 63}, {1024, 64}, {UINT64_C(1) << 42, 319},
+		{UINT64_MAX, 319}};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		ck_assert_uint_eq(stoup_histogram_bucket(known[i].value), known[i].bucket);
+	ck_assert_uint_eq(stoup_histogram_low(63), 960);
+	ck_assert_uint_eq(stoup_histogram_low(64), 1024);
+}
+END_TEST
+
+START_TEST(buckets_leave_nothing_out_and_are_no_wider_than_an_eighth)
+{
+	for (uint32_t i = 0; i + 1 < STOUP_HISTOGRAM_BUCKETS; i++) {
+		uint64_t low = stoup_histogram_low(i), next = stoup_histogram_low(i + 1);
+
+		ck_assert_uint_eq(stoup_histogram_bucket(low), i);
+		ck_assert_uint_eq(stoup_histogram_bucket(next - 1), i);
+		ck_assert(next > low && (next - low == 1 || next - low <= low / 8));
+	}
+}
+END_TEST
+
+START_TEST(quantiles_are_those_of_the_values)
+{
+	struct stoup_control_histogram *h = stoup_control_histograms(control);
+
+	for (uint64_t v = 1; v <= 8; v++)
+		stoup_histogram_add(&h[STOUP_HISTOGRAM_READ], v);
+	stoup_histogram_add(&h[STOUP_HISTOGRAM_DECODE], 1000);
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(look.histogram_cnt, STOUP_HISTOGRAM_CNT);
+	const struct stoup_watch_histogram *r = &look.histograms[STOUP_HISTOGRAM_READ];
+
+	ck_assert_str_eq(r->name, "read");
+	ck_assert_uint_eq(r->count, 8);
+	ck_assert_uint_eq(r->sum, 36);
+	ck_assert_uint_eq(r->max, 8);
+	ck_assert_uint_eq(stoup_watch_quantile(r, 0.125), 1);
+	ck_assert_uint_eq(stoup_watch_quantile(r, 0.5), 4);
+	ck_assert_uint_eq(stoup_watch_quantile(r, 0.51), 5);
+	ck_assert_uint_eq(stoup_watch_quantile(r, 0.9), 8);
+	ck_assert_uint_eq(stoup_watch_quantile(r, 1), 8);
+	/* The bucket ends at 1023: never above the maximum. */
+	ck_assert_uint_eq(
+		stoup_watch_quantile(&look.histograms[STOUP_HISTOGRAM_DECODE], 0.5), 1000);
+	ck_assert_uint_eq(stoup_watch_quantile(&look.histograms[STOUP_HISTOGRAM_MISS], 0.5), 0);
+}
+END_TEST
+
+START_TEST(a_slot_carries_two_times_once)
+{
+	_Atomic uint64_t detail = stoup_sample_make(1600, 325);
+	uint64_t sample = stoup_sample_take(&detail);
+
+	ck_assert_uint_eq(stoup_sample_wait_ns(sample), 1600);
+	ck_assert_uint_eq(stoup_sample_wake_ns(sample), 320);
+	ck_assert_uint_eq(stoup_sample_take(&detail), 0);
+	/* The time of an answer is none, and stays. */
+	atomic_store(&detail, 123456789);
+	ck_assert_uint_eq(stoup_sample_take(&detail), 0);
+	ck_assert_uint_eq(atomic_load(&detail), 123456789);
+	/* They stop at their highest value, apart from each other. */
+	sample = stoup_sample_make(UINT64_MAX, 0);
+	ck_assert_uint_eq(stoup_sample_wake_ns(sample), 0);
+	ck_assert_uint_eq(stoup_sample_wait_ns(sample), ((UINT64_C(1) << 38) - 1) << 4);
+	sample = stoup_sample_make(0, UINT64_MAX);
+	ck_assert_uint_eq(stoup_sample_wait_ns(sample), 0);
+	ck_assert_uint_eq(stoup_sample_wake_ns(sample), ((UINT64_C(1) << 25) - 1) << 4);
+}
+END_TEST
+
+/* ---- looks ------------------------------------------------------------------------------------ */
+
+START_TEST(an_older_daemon_has_no_histograms_and_no_holders)
+{
+	control->histogram_off = control->holder_off = 0;
+	control->histogram_cnt = control->histogram_len = 0;
+	control->holder_cap = control->holder_len = 0;
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(look.histogram_cnt, 0);
+	ck_assert_uint_eq(look.holder_cnt, 0);
+	ck_assert_uint_eq(look.counter_cnt, STOUP_COUNTER_CNT);
+	/* Nor the counters that came later. */
+	control->counter_cnt = STOUP_COUNTER_BASE_CNT;
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(stoup_watch_value(&look, STOUP_COUNTER_HITS), 0);
+}
+END_TEST
+
+START_TEST(tables_outside_of_the_mapping_are_not_read)
+{
+	uint64_t *const offs[] = {&control->consumer_off, &control->buffer_off,
+		&control->volume_off, &control->counter_off, &control->error_off};
+	const uint64_t wild[] = {UINT64_MAX, UINT64_MAX - 7, len, len - 8, 4097};
+
+	for (size_t i = 0; i < sizeof(offs) / sizeof(offs[0]); i++)
+		for (size_t w = 0; w < sizeof(wild) / sizeof(wild[0]); w++) {
+			uint64_t good = *offs[i];
+
+			*offs[i] = wild[w];
+			ck_assert_int_eq(read_it(), -EPROTO);
+			ck_assert_ptr_null(look.counters);
+			*offs[i] = good;
+		}
+	for (size_t w = 0; w < sizeof(wild) / sizeof(wild[0]); w++) {
+		control->histogram_off = control->holder_off = wild[w];
+		ck_assert_int_eq(read_it(), 0);
+		ck_assert_uint_eq(look.histogram_cnt + look.holder_cnt, 0);
+	}
+	control->consumer_cap = STOUP_CONSUMER_CAP + 1;
+	ck_assert_int_eq(read_it(), -EPROTO);
+}
+END_TEST
+
+START_TEST(texts_end_and_command_no_terminal)
+{
+	memset(control->store_path, 'x', sizeof(control->store_path));
+	memcpy(control->version, "\033[2J\n1", 7);
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(strlen(look.store_path), sizeof(look.store_path) - 1);
+	ck_assert_str_eq(look.version, "?[2J?1");
+}
+END_TEST
+
+START_TEST(extents_lie_in_the_pool_and_add_up)
+{
+	struct stoup_control_buffer *b = stoup_control_buffers(control);
+
+	for (uint32_t i = 0; i < 5; i++) {
+		atomic_store(&b[i].state, STOUP_BUFFER_RESIDENT);
+		atomic_store(&b[i].off, (uint64_t)(4 - i) * 4096);
+		atomic_store(&b[i].len, 1000);
+		atomic_store(&b[i].refs, i);
+	}
+	atomic_store(&b[1].state, STOUP_BUFFER_LOADING);
+	atomic_store(&b[3].off, UINT64_C(1) << 20);
+	atomic_store(&b[4].state, 99);
+	ck_assert_int_eq(read_it(), 0);
+	/* By offset; what lies outside, or is in no state, is none. */
+	ck_assert_uint_eq(look.extent_cnt, 3);
+	ck_assert_uint_eq(look.extents[0].buffer_idx, 2);
+	ck_assert_uint_eq(look.extents[2].buffer_idx, 0);
+	ck_assert_uint_eq(look.sums.resident_blocks, 2);
+	ck_assert_uint_eq(look.sums.leases, 2);
+	ck_assert_uint_eq(look.sums.leased_bytes, 1000);
+}
+END_TEST
+
+START_TEST(a_row_of_holders_is_whole_or_not_shown)
+{
+	struct stoup_control_holder *row = stoup_control_holders(control);
+	struct stoup_control_consumer *c = stoup_control_consumers(control);
+
+	atomic_store(&c[2].state, STOUP_CONSUMER_ATTACHED);
+	atomic_store(&c[2].attach_no, 9);
+	for (uint32_t i = 0; i < 3; i++) {
+		row[i] = (struct stoup_control_holder){.seq = 2,
+			.consumer_idx = 2,
+			.pid = 40 + i,
+			.lease_cnt = 1,
+			.attach_no = 9 + i};
+		memset(row[i].series, 's', sizeof(row[i].series));
+	}
+	atomic_store(&row[0].seq, 3); /* in work */
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(look.holder_cnt, 2);
+	ck_assert_uint_eq(look.holders[0].pid, 41);
+	ck_assert_uint_eq(strlen(look.holders[0].series), sizeof(look.holders[0].series) - 1);
+	/* Another attachment of that place: it ended. */
+	ck_assert_uint_eq(look.holders[0].state, STOUP_CONSUMER_NONE);
+	atomic_store(&row[0].seq, 4);
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(look.holders[0].state, STOUP_CONSUMER_ATTACHED);
+}
+END_TEST
+
+START_TEST(rates_are_of_one_daemon)
+{
+	struct stoup_watch before = {.taken_ns = 1000000000, .counter_cnt = 0},
+			   now = {.taken_ns = 3000000000};
+
+	ck_assert(stoup_watch_seconds(&before, &now) == 2);
+	ck_assert(stoup_watch_per_second(10, 30, 2) == 10);
+	ck_assert(stoup_watch_per_second(30, 10, 2) == 0);
+	ck_assert(stoup_watch_seconds(&now, &before) == 0);
+	now.instance[3] = 1;
+	ck_assert(stoup_watch_seconds(&before, &now) == 0);
+	ck_assert(stoup_watch_ratio(3, 1) == 0.75);
+	ck_assert(stoup_watch_ratio(0, 0) < 0);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("watch");
+	TCase *tcase = tcase_create("watch");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, a_value_has_its_bucket);
+	tcase_add_test(tcase, buckets_leave_nothing_out_and_are_no_wider_than_an_eighth);
+	tcase_add_test(tcase, quantiles_are_those_of_the_values);
+	tcase_add_test(tcase, a_slot_carries_two_times_once);
+	tcase_add_test(tcase, an_older_daemon_has_no_histograms_and_no_holders);
+	tcase_add_test(tcase, tables_outside_of_the_mapping_are_not_read);
+	tcase_add_test(tcase, texts_end_and_command_no_terminal);
+	tcase_add_test(tcase, extents_lie_in_the_pool_and_add_up);
+	tcase_add_test(tcase, a_row_of_holders_is_whole_or_not_shown);
+	tcase_add_test(tcase, rates_are_of_one_daemon);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
