@@ -112,7 +112,9 @@ ROWS = [
     ("shm/control.c", "stoup_control_announce", CONDUCTOR, ["store release:", "store release: A1"]),
     ("shm/control.c", "stoup_control_verify", CONSUMER, ["load acquire: A1"]),
     ("producer/publish.c", "error_note", CONDUCTOR, ["-", "-", "fence release: K1", "store release: K1"]),
-    ("shm/control.c", "stoup_control_error_read", CONSUMER, ["load acquire: K1", "fence acquire: K1", "-"]),
+    ("shm/control.c", "stoup_control_error_copy", CONSUMER, ["load acquire: K1", "fence acquire: K1", "-"]),
+    ("producer/holders.c", "row_write", CONDUCTOR, ["-", "-", "fence release: K1", "store release: K1"]),
+    ("shm/control.c", "stoup_control_holder_copy", CONSUMER, ["load acquire: K1", "fence acquire: K1", "-"]),
 ]
 HEADER = "shm/lease.h"
 

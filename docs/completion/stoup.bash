@@ -102,7 +102,7 @@ _stoup_values() {
 		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | \
 		export:--from | export:--to | definition:--at | replay:--from | replay:--to | replay:--max-gap | cat:--from | cat:--after | cat:--to | cat:--until | \
 		cat:--at-ordinal | cat:--asof | cat:--first | cat:--last | \
-		cat:--limit | cat:--where | cat:--select | cat:--path | cat:--bars | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
+		cat:--limit | cat:--where | cat:--select | cat:--path | cat:--bars | stat:--count | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
 		stoupd:--depth | stoupd:--takeover-wait | stoupd:--socket-mode | stoupd:--linger | \

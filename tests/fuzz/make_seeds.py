@@ -206,13 +206,16 @@ seed("catalog", "borrowed-segment", catalog(0, SCHEMAS, FIELDS, [series(14, 3, 1
                                             BLOCKS, [segment(0, 0, 12, 2, 0), segment(0, 0, 12, 2, 0), SEGMENTS[2]], STRINGS))
 
 # ---- control objects ---------------------------------------------------------------------------------
-for what, word in enumerate(("stat", "all", "json", "holders")):
+for what, word in enumerate(("stat", "all", "json", "holders", "log-json", "holders-json", "histograms", "log")):
     # consumers, buffers and volumes: 2 each; a consumer and a volume with odd texts
     changes = struct.pack("<I", 4096)[:3] + b"\x10" + struct.pack("<IIII", 1, 7, 0, 3)
     changes += struct.pack("<I", 4096 + 96)[:3] + b"\x10" + b'"\\\x01\xff\xfe-command' + b"abc"
     changes += struct.pack("<I", 4096 + 2 * 128 + 2 * 64)[:3] + b"\x04" + struct.pack("<I", 1)
     changes += struct.pack("<I", 1024)[:3] + b"\x08" + struct.pack("<II", 2, 2)
     seed("control", word, bytes([1, 1, 1, what]) + changes)
+    # the tables of minor 2: far away, and of rows that are longer
+    for name, values in (("far", (2**64 - 8, 4096, 6, 2752, 512, 192)), ("long", (8192, 8192, 64, 2760, 65536, 65536))):
+        seed("control", f"{word}-{name}", bytes([1, 1, 1, what]) + struct.pack("<I", 992)[:3] + b"\x20" + struct.pack("<QQIIII", *values))
     seed("control", word + "-magic", bytes([0, 0, 0, what, 0, 0, 0, 8]) + bytes(8))
 
 # ---- a consumer's page, and the attach socket --------------------------------------------------------

@@ -105,6 +105,12 @@ expected = [(name, unit, "gauge" if kind == "G" else "counter", text) for name, 
 check(written == expected, "docs/counters.md differs from shm/counters.h: "
                            f"{sorted(set(expected) ^ set(written))[:4]}")
 
+# ---- and shm/histogram.h ------------------------------------------------------------------------------
+table = re.findall(r'X\(\w+,\s*"(\w+)",\s*"(\w+)",\s*"([^"]+)"\)', read(os.path.join(SOURCE, "shm/histogram.h")))
+check(len(table) == 6, f"histograms found in shm/histogram.h: {len(table)}")
+written = re.findall(r"^\| `(\w+)` \| (ns) \| ([^|]+) \|$", read(os.path.join(SOURCE, "docs/counters.md")), re.M)
+check(written == table, f"docs/counters.md differs from shm/histogram.h: {sorted(set(table) ^ set(written))}")
+
 # ---- no file or function grows beyond what one reads in one go ---------------------------------------
 for folder in ("shm", "codec", "producer", "consumer", "bench", "tests"):
     for path in files(folder, ".c", ".h", ".py", ".sh"):
