@@ -174,3 +174,31 @@ stat = second.stat()
 t.equal((stat["counters"]["hits"], stat["counters"]["misses"]), (result["hits"], result["misses"]), "counted after it ended")
 t.equal(stat["histograms"]["miss_latency"]["count"], result["misses"], "its last miss as well")
 t.equal(second.stop(), 0, "the end")
+
+# ---- more series than a consumer has rows: none is lost -----------------------------------------------------
+many = {f"S{i:02}": 100 + i for i in range(40)}
+store, _ = t.make_store(120_000, many)
+daemon = t.Daemon(store, "32M")
+replay = subprocess.Popen([t.STOUP, "replay", daemon.pool, *map(t.name_of, many), "--speed", "0.001"], stdout=subprocess.DEVNULL)
+
+
+def held():
+    (found,) = daemon.stat()["consumers"] or [{"leases": 0}]
+    return found["leases"] > 32 and found
+
+
+found = t.until(held, "a replay of 40 series holds a block of each")
+stat = daemon.stat()
+rows = stat["holders"]
+t.equal({h["pid"] for h in rows}, {replay.pid}, "one process")
+t.equal((len(rows), len({h["series"] for h in rows})), (32, 32), "its rows")
+t.equal([h["series"] for h in rows if h["series"] not in map(t.name_of, many)], [""], "the others, without a name")
+t.equal((sum(h["leases"] for h in rows), sum(h["bytes"] for h in rows)),
+        (stat["consumers"][0]["leases"], stat["consumers"][0]["leased_bytes"]), "they add up")
+t.true("(several series)" in say("holders", daemon.pool), say("holders", daemon.pool))
+# A row without a name may be of whatever series is asked for.
+t.true("" in {h["series"] for h in holders(t.name_of("S39"))["holders"]}, "it is not hidden")
+replay.kill()
+replay.wait()
+t.until(lambda: holders()["holders"] == [], "rows go with their consumer")
+t.equal(daemon.stop(), 0, "the end")
