@@ -128,10 +128,9 @@ static void print_consumers(FILE *out, const struct stoup_watch *w)
 		fprintf(out,
 			"%8u %-16s %-9s %7u %12" PRIu64 " %10.1f %8u %12" PRIu64 " %10" PRIu64
 			" %14" PRIu64 " %10" PRIu64 "\n",
-			c->pid, c->command,
-			c->suspended ? "suspended" : stoup_watch_consumer_name(c->state),
-			c->lease_cnt, c->leased_bytes, (double)c->oldest_ns / 1e9, c->waiting_cnt,
-			c->hit_cnt, c->miss_cnt, c->record_cnt, c->page_table_bytes / 1024);
+			c->pid, c->command, stoup_watch_consumer_word(c), c->lease_cnt,
+			c->leased_bytes, (double)c->oldest_ns / 1e9, c->waiting_cnt, c->hit_cnt,
+			c->miss_cnt, c->record_cnt, c->page_table_bytes / 1024);
 	}
 	/* Which of them met their limits. */
 	for (uint32_t i = 0; i < w->consumer_cnt; i++) {

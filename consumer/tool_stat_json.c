@@ -38,11 +38,11 @@ static void consumers(FILE *out, const struct stoup_watch *watch)
 			", \"wait_ns\": %" PRIu64 ", \"records\": %" PRIu64
 			", \"page_table_bytes\": %" PRIu64
 			", \"limit_cells\": %u, \"limit_bytes\": %u, \"limit_requests\": %u}",
-			stoup_watch_consumer_name(c->state), c->suspended ? "true" : "false",
-			c->attached_ns, c->lease_cnt, c->leased_bytes, c->oldest_ns, c->waiting_cnt,
-			c->hit_cnt, c->miss_cnt, c->timeout_cnt, c->wait_ns, c->record_cnt,
-			c->page_table_bytes, c->cells_refused_cnt, c->bytes_refused_cnt,
-			c->requests_refused_cnt);
+			c->gone ? "ended" : stoup_watch_consumer_name(c->state),
+			c->suspended ? "true" : "false", c->attached_ns, c->lease_cnt,
+			c->leased_bytes, c->oldest_ns, c->waiting_cnt, c->hit_cnt, c->miss_cnt,
+			c->timeout_cnt, c->wait_ns, c->record_cnt, c->page_table_bytes,
+			c->cells_refused_cnt, c->bytes_refused_cnt, c->requests_refused_cnt);
 	}
 	fprintf(out, "\n]");
 }

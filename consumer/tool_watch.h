@@ -53,7 +53,8 @@ struct stoup_watch_consumer {
 	uint64_t leased_bytes, oldest_ns; /* age of what it holds longest; 0 = holds nothing */
 	uint64_t hit_cnt, miss_cnt, timeout_cnt, wait_ns, record_cnt;
 	uint32_t cells_refused_cnt, bytes_refused_cnt, requests_refused_cnt;
-	int suspended;             /* its process is stopped by a signal */
+	int suspended; /* its process is stopped by a signal */
+	int gone; /* its process has ended, and the daemon has not noticed: it is dead or hangs */
 	uint64_t page_table_bytes; /* of its process, all of its maps; 0 = not known */
 };
 
@@ -168,8 +169,10 @@ const char *stoup_watch_state_name(enum stoup_watch_state state);
 const char *stoup_watch_state_text(const struct stoup_watch *watch, char *dst, size_t cap);
 
 const char *stoup_watch_consumer_name(uint32_t state); /* "attached", "deaf", "forking" */
-const char *stoup_watch_buffer_name(uint32_t state);   /* "loading", "resident", "draining" */
-const char *stoup_watch_volume_name(uint32_t state);   /* "served", "retired" */
+/* The same, or "ended", or "suspended". */
+const char *stoup_watch_consumer_word(const struct stoup_watch_consumer *consumer);
+const char *stoup_watch_buffer_name(uint32_t state); /* "loading", "resident", "draining" */
+const char *stoup_watch_volume_name(uint32_t state); /* "served", "retired" */
 
 /* A counter's value; 0 where the daemon is older and does not have it. */
 uint64_t stoup_watch_value(const struct stoup_watch *watch, enum stoup_counter id);

@@ -5,6 +5,7 @@
  * before they are used; what is out of bounds is left out.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +49,8 @@ static void process_read(struct stoup_watch_consumer *consumer)
 	char path[64], line[128], letter = 0;
 	FILE *status;
 
+	/* Also where /proc hides others' processes. */
+	consumer->gone = kill((pid_t)consumer->pid, 0) < 0 && errno == ESRCH;
 	snprintf(path, sizeof(path), "/proc/%u/status", consumer->pid);
 	status = fopen(path, "re");
 	if (!status)
@@ -103,7 +106,7 @@ int stoup_watch_consumers_read(const struct stoup_control *control,
 			continue;
 		consumer_read(&rows[i], state, watch, to);
 		to->idx = i;
-		if (seen && to->pid)
+		if (seen && to->pid > 0 && to->pid <= INT32_MAX)
 			process_read(to);
 		watch->consumer_cnt++;
 	}
@@ -306,7 +309,7 @@ int stoup_watch_holders_read(const struct stoup_control *control, const struct s
 		to->bytes = row.bytes;
 		to->shared_cnt = row.shared_cnt;
 		to->oldest_ns = age_ns(watch, row.oldest_ns);
-		to->state = consumer ? consumer->state : STOUP_CONSUMER_NONE;
+		to->state = consumer && !consumer->gone ? consumer->state : STOUP_CONSUMER_NONE;
 		to->suspended = consumer ? consumer->suspended : 0;
 		if (consumer)
 			memcpy(to->command, consumer->command, sizeof(to->command));

@@ -52,8 +52,9 @@ const char *stoup_watch_state_text(const struct stoup_watch *watch, char *dst, s
 		break;
 	case STOUP_WATCH_DEAD:
 		snprintf(dst, cap,
-			"the daemon was killed: consumers keep what they hold; start it again, nothing needs "
-			"cleaning");
+			"the daemon was killed, its last look was %.1f s ago: consumers keep what they hold; start it "
+			"again, nothing needs cleaning",
+			(double)watch->heartbeat_ns / 1e9);
 		break;
 	}
 	return dst;
@@ -114,6 +115,13 @@ const char *stoup_watch_consumer_name(uint32_t state)
 	return state == STOUP_CONSUMER_DEAF     ? "deaf"
 	       : state == STOUP_CONSUMER_TICKET ? "forking"
 	                                        : "attached";
+}
+
+const char *stoup_watch_consumer_word(const struct stoup_watch_consumer *consumer)
+{
+	return consumer->gone        ? "ended"
+	       : consumer->suspended ? "suspended"
+	                             : stoup_watch_consumer_name(consumer->state);
 }
 
 const char *stoup_watch_buffer_name(uint32_t state)

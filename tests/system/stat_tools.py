@@ -161,6 +161,8 @@ watching = subprocess.Popen([t.STOUP, "stat", "--watch=0.05", "--json", daemon.p
 t.equal(json.loads(watching.stdout.readline())["state"], "dead", "the first look")
 for worker, _, _ in farm:
     worker.kill()
+t.equal([c["state"] for c in t.Daemon.stat(daemon)["consumers"]], ["ended"] * 8, "what ended after the daemon")
+t.equal({h["state"] for h in holders()["holders"]}, {"ended"}, "and holds nothing any more")
 second = t.Daemon(store, "32M", pool=daemon.pool)
 look = json.loads(watching.stdout.readline())
 while look["state"] != "running":
