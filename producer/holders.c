@@ -20,6 +20,8 @@
 
 struct rows {
 	struct stoup_control_holder row[ROWS_CAP];
+	const char *name
+		[ROWS_CAP]; /* that last led to the row: a look must not compare texts for each cell */
 	uint32_t cnt;
 };
 
@@ -65,18 +67,27 @@ static const char *series_of(const struct stoup_daemon *d, const struct stoup_bu
 static struct stoup_control_holder *row_of(struct rows *rows, const char *name)
 {
 	struct stoup_control_holder *row;
-	size_t len = strlen(name), cap = sizeof(row->series) - 1;
+	size_t len, cap = sizeof(row->series) - 1;
+	const char *key = name;
 
+	for (uint32_t i = 0; i < rows->cnt; i++)
+		if (rows->name[i] == key)
+			return &rows->row[i];
+	len = strlen(name);
 	if (len > cap)
 		name += len - cap;
 	for (uint32_t i = 0; i < rows->cnt; i++)
-		if (strcmp(rows->row[i].series, name) == 0)
+		if (strcmp(rows->row[i].series, name) == 0) {
+			rows->name[i] = key;
 			return &rows->row[i];
+		}
 	if (rows->cnt == ROWS_CAP) {
 		/* Others than the last one's series from here on. */
 		rows->row[ROWS_CAP - 1].series[0] = 0;
+		rows->name[ROWS_CAP - 1] = key;
 		return &rows->row[ROWS_CAP - 1];
 	}
+	rows->name[rows->cnt] = key;
 	row = &rows->row[rows->cnt++];
 	*row = (struct stoup_control_holder){.seq = 0};
 	memcpy(row->series, name, strlen(name));
