@@ -67,7 +67,7 @@ for codec in ("default", "none"):
     if codec == "none":
         good(daemon.pool, NAME, "direct")
         good(daemon.pool, NAME, "direct", "from", records[1000][1], "to", middle, queries="3000")
-    t.equal(daemon.counter("leases"), 0, "leases left")
+    t.equal(daemon.settled()["counters"]["leases"], 0, "leases left")
     daemon.stop()
 
 # A pool of a few blocks: what is looked up is loaded again and again.
@@ -124,7 +124,7 @@ for size in ("16M", "2M"):
     daemon = t.Daemon(store, size, options=("--lease-bytes", size))
     done = t.run([HELPER, "many", daemon.pool, "2000", *map(t.name_of, symbols)])
     t.equal(done.stdout, "good\n", "many series")
-    t.equal(daemon.counter("leases"), 0, "leases left")
+    t.equal(daemon.settled()["counters"]["leases"], 0, "leases left")
     daemon.stop()
 
 # ---- real files ------------------------------------------------------------------------------------------------------

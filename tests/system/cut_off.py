@@ -71,7 +71,7 @@ class Pool:
 
     def end(self):
         t.until(lambda: self.daemon.counter("consumers") == 0, "all have gone")
-        t.equal(self.daemon.counter("leases"), 0, "leases left")
+        t.equal(self.daemon.settled()["counters"]["leases"], 0, "leases left")
         t.equal(self.daemon.stop(), 0, "the daemon's end")
         t.equal(t.shm_names(self.daemon.pool), [], "names left")
 

@@ -199,6 +199,18 @@ class Daemon:
     def counter(self, name):
         return self.stat()["counters"][name]
 
+    def settled(self):
+        """What stat shows after a tick that began after this call: gauges and consumers are written at ticks."""
+        start = time.monotonic_ns()
+        while True:
+            now = time.monotonic_ns()
+            stat = self.stat()
+            if now - stat["heartbeat_age_ns"] > start:
+                return stat
+            if now - start > 20_000_000_000:
+                fail(f"no tick for 20 s: {stat}")
+            time.sleep(0.005)
+
     def stop(self):
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)

@@ -37,7 +37,7 @@ for codec in ("lz4", "zstd", "none"):
     if codec == "none":
         scan(daemon.pool, JSON, 1, CNT, "direct", "queries", "60")
         scan(daemon.pool, FRAMES, 2, CNT, "direct", "queries", "60")
-    t.equal(daemon.counter("leases"), 0, "leases left")
+    t.equal(daemon.settled()["counters"]["leases"], 0, "leases left")
     daemon.stop()
     t.run([t.STOUP, "verify", "--quiet", stores[codec]])
 

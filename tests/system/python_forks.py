@@ -226,7 +226,7 @@ store, _ = t.make_store(COUNT)  # 3.4 MB decoded, blocks of 64 KiB
 small = t.Daemon(store, "2M", ["--consumers", "8", "--lease-bytes", "1M"])
 t.equal(p.script(FORKS, small.pool, NAME), "fine\n", "forks")
 t.until(lambda: not small.stat()["consumers"], "forks: nobody is attached")
-t.equal(small.counter("leases"), 0, "leases")
+t.equal(small.settled()["counters"]["leases"], 0, "leases")
 
 # ---- a fork without a daemon ---------------------------------------------------------------------------------------
 DEAD = r'''

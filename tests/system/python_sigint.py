@@ -159,7 +159,7 @@ seen = {victim.mode: victim.finish() for victim in victims}
 for mode, daemon in daemons.items():
     t.until(lambda: not daemon.stat()["consumers"], f"seed {SEED}, {mode}: nobody is attached")
     p.no_leases(daemon, mode)
-    t.equal(daemon.counter("leases"), 0, f"seed {SEED}, {mode}: leases")
+    t.equal(daemon.settled()["counters"]["leases"], 0, f"seed {SEED}, {mode}: leases")
     daemon.stop()
     t.equal(t.shm_names(daemon.pool), [], "/dev/shm")
 sent = {victim.mode: victim.sent for victim in victims}

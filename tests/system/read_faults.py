@@ -94,7 +94,7 @@ for options in (("--cached", "off"), ()):
     scan(daemon, "after EIO now and then")
     t.true(daemon.counter("loads_failed") > 0, "counted")
     t.until(lambda: daemon.counter("consumers") == 0, "all are gone")
-    t.equal(daemon.counter("leases"), 0, "leases")
+    t.equal(daemon.settled()["counters"]["leases"], 0, "leases")
     t.equal(daemon.stop(), 0, "exit status")
 
 # ---- a wall clock that jumps ten years to and fro -------------------------------------------------------

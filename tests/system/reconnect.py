@@ -74,7 +74,7 @@ daemon.kill()
 again = t.Daemon(store, "16M", pool=daemon.pool)
 for result in results(workers):
     same(result, totals, "the same store")
-t.equal(again.counter("leases"), 0, "leases left")
+t.equal(again.settled()["counters"]["leases"], 0, "leases left")
 workers = start_workers(daemon.pool)
 again.stop()
 daemon = t.Daemon(store, "16M", pool=daemon.pool)
