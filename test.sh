@@ -149,7 +149,7 @@ esac
 
 trap finish EXIT
 packages=(gcc libc6-dev cmake ninja-build pkg-config liburing-dev liblz4-dev libzstd-dev
-	libxxhash-dev libarchive-dev check python3 python3-numpy jq spin)
+	libxxhash-dev libarchive-dev libmicrohttpd-dev check python3 python3-numpy jq spin)
 if [ "$quick" -eq 0 ]; then
 	packages+=(clang)
 fi

@@ -108,21 +108,25 @@ static int automatic(const char *name)
 	return strncmp(name, STOUP_AUTO_POOL_PREFIX, sizeof(STOUP_AUTO_POOL_PREFIX) - 1) == 0;
 }
 
-/* Does its daemon live, as far as the names of objects tell? */
-static int lives(const char *name)
+/* Did its daemon die, as far as objects tell? Not where there is none: a socket alone may be one whose name went. */
+static int dead(const char *name)
 {
-	char dir[256], object[128];
+	uint32_t uids[3] = {(uint32_t)geteuid(), 0, 0}, cnt = 2;
+	char dir[256], path[160] = "/dev/shm";
+	char *object = path + strlen(path);
 	struct stat st;
+	int found = 0;
 
-	if (stoup_control_name((uint32_t)geteuid(), name, object, sizeof(object)) == 0 &&
-		stoup_control_owner(object) != 0)
-		return 1;
-	if (stoup_control_name(0, name, object, sizeof(object)) == 0 &&
-		stoup_control_owner(object) != 0)
-		return 1;
-	return stoup_runtime_dir(1, dir, sizeof(dir)) == 0 && stat(dir, &st) == 0 &&
-	       stoup_control_name((uint32_t)st.st_uid, name, object, sizeof(object)) == 0 &&
-	       stoup_control_owner(object) != 0;
+	if (stoup_runtime_dir(1, dir, sizeof(dir)) == 0 && stat(dir, &st) == 0)
+		uids[cnt++] = (uint32_t)st.st_uid;
+	for (uint32_t i = 0; i < cnt; i++) {
+		if (stoup_control_name(uids[i], name, object, sizeof(path) - 8) < 0)
+			continue;
+		if (stoup_control_owner(object) != 0)
+			return 0;
+		found |= lstat(path, &st) == 0;
+	}
+	return found;
 }
 
 static int by_name(const void *a, const void *b)
@@ -140,7 +144,7 @@ static int rank(char **names, uint32_t cnt)
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; sorted && ranks && i < cnt; i++)
-		ranks[i] = (uint8_t)(2 * !lives(names[i]) + automatic(names[i]));
+		ranks[i] = (uint8_t)(2 * dead(names[i]) + automatic(names[i]));
 	for (uint8_t r = 0; sorted && ranks && r < 4; r++)
 		for (uint32_t i = 0; i < cnt; i++)
 			if (ranks[i] == r)
