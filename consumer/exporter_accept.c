@@ -70,7 +70,7 @@ int stoup_host_local(const char *host)
 	if (!host)
 		return 1;
 	len = host[0] == '[' ? strcspn(host, "]") : strcspn(host, ":");
-	if (len >= sizeof(name))
+	if (len >= sizeof(name) || (host[0] == '[' && host[len] != ']'))
 		return 0;
 	memcpy(name, host, len);
 	name[len] = 0;
