@@ -42,7 +42,8 @@ struct stoup_exporter {
 	uint32_t series_max;
 	struct stoup_exporter_pool *pools; /* by label */
 	uint32_t pool_cnt, left_out;
-	uint64_t look_ns;    /* what the last look took */
+	uint32_t turn;    /* the pool that a look begins with: behind the one that was waited for */
+	uint64_t look_ns; /* what the last look took */
 	uint64_t look_total; /* looks so far */
 };
 

@@ -11,7 +11,9 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "consumer/exporter.h"
 #include "shm/control.h"
@@ -108,7 +110,30 @@ static int automatic(const char *name)
 	return strncmp(name, STOUP_AUTO_POOL_PREFIX, sizeof(STOUP_AUTO_POOL_PREFIX) - 1) == 0;
 }
 
-/* Did its daemon die, as far as objects tell? Not where there is none: a socket alone may be one whose name went. */
+/* Does somebody listen at its socket? Asks nothing, and does not wait. */
+static int answers(const char *name)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	char dir[256];
+
+	for (uint32_t i = 0; stoup_runtime_dir(i, dir, sizeof(dir)) == 0; i++) {
+		int fd, rc;
+
+		if ((size_t)snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/%s.sock", dir,
+			    name) >= sizeof(addr.sun_path))
+			continue;
+		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (fd < 0)
+			return 0;
+		rc = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? errno : 0;
+		close(fd);
+		if (rc == 0 || rc == EAGAIN) /* its queue is full */
+			return 1;
+	}
+	return 0;
+}
+
+/* Did its daemon die? Told by objects; by the socket where there is none, since names can be removed. */
 static int dead(const char *name)
 {
 	uint32_t uids[3] = {(uint32_t)geteuid(), 0, 0}, cnt = 2;
@@ -126,7 +151,7 @@ static int dead(const char *name)
 			return 0;
 		found |= lstat(path, &st) == 0;
 	}
-	return found;
+	return found || !answers(name);
 }
 
 static int by_name(const void *a, const void *b)

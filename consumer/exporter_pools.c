@@ -195,14 +195,19 @@ static int pool_ours(const struct stoup_exporter_pool *pool)
 void stoup_exporter_look(struct stoup_exporter *exporter)
 {
 	uint64_t start = stoup_clock_ns();
+	uint32_t begin = exporter->turn;
 	int waited = 0;
 
 	if (!exporter->named)
 		list_find(exporter);
 	for (uint32_t i = 0; i < exporter->pool_cnt; i++) {
-		struct stoup_exporter_pool *pool = &exporter->pools[i];
+		uint32_t idx = (begin + i) % exporter->pool_cnt;
+		struct stoup_exporter_pool *pool = &exporter->pools[idx];
 
-		waited |= pool_look(pool, waited);
+		if (pool_look(pool, waited)) {
+			waited = 1;
+			exporter->turn = idx + 1;
+		}
 		pool->found = exporter->named || pool_ours(pool);
 	}
 	list_sweep(exporter);

@@ -92,8 +92,7 @@ _stoup_values() {
 	stoupd:--allow-user | stoupd:--monitor-user) echo '<user>' ;;
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
 	check:--size) echo '<any>' ;;
-	exporter:--listen) echo 127.0.0.1:9753 ;;
-	exporter:--series-max) echo '<any>' ;;
+	exporter:--listen | exporter:--series-max) echo '<any>' ;;
 	bench:--series) echo '<series>' ;;
 	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
 		rm:--from | rm:--to) echo '<any>' ;;
