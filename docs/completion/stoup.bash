@@ -6,7 +6,7 @@
 #
 # Needs bash alone. tests/system/completion.py compares the lists with what the programs say.
 
-_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat holders log check bench help version'
+_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat holders log exporter check bench help version'
 
 # The options of a command; those that are followed by a value are in _stoup_values too.
 _stoup_options() {
@@ -37,6 +37,7 @@ _stoup_options() {
 	definition) echo --at --json --help ;;
 	stat) echo --json --counters --histograms --all --watch --count --help ;;
 	holders | log) echo --json --help ;;
+	exporter) echo --listen --allow-remote --once --series-max --no-consumers --help ;;
 	check) echo --size --backing --mlock --json --root --help ;;
 	bench) echo --series --limit --json --help ;;
 	stoupd)
@@ -91,6 +92,7 @@ _stoup_values() {
 	stoupd:--allow-user | stoupd:--monitor-user) echo '<user>' ;;
 	stoupd:--group | stoupd:--allow-group | stoupd:--monitor-group) echo '<group>' ;;
 	check:--size) echo '<any>' ;;
+	exporter:--listen | exporter:--series-max) echo '<any>' ;;
 	bench:--series) echo '<series>' ;;
 	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
 		rm:--from | rm:--to) echo '<any>' ;;
@@ -194,6 +196,7 @@ _stoup_words() {
 			mapfile -t series < <(_stoup_series "${arguments[0]}")
 			_stoup_reply "$word" "${series[@]}"
 			;;
+		exporter:*) _stoup_reply "$word" '<pool>' ;;
 		cat:0 | replay:0 | export:0 | definition:0 | stat:0 | holders:0 | log:0 | check:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
 		esac
 	fi

@@ -7,6 +7,12 @@ set(STOUP_TMPFILES_DIR lib/tmpfiles.d CACHE STRING "Where the sockets' directory
 configure_file(${CMAKE_CURRENT_LIST_DIR}/systemd/stoupd@.service.in
   ${PROJECT_BINARY_DIR}/packages/stoupd@.service @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/packages/stoupd@.service DESTINATION ${STOUP_UNIT_DIR} COMPONENT programs)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/systemd/stoup-exporter.service.in
+  ${PROJECT_BINARY_DIR}/packages/stoup-exporter.service @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/packages/stoup-exporter.service DESTINATION ${STOUP_UNIT_DIR} COMPONENT programs)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/prometheus/prometheus.yml ${CMAKE_CURRENT_LIST_DIR}/prometheus/stoup.rules.yml
+  ${CMAKE_CURRENT_LIST_DIR}/prometheus/stoup.rules.test.yml
+  DESTINATION share/doc/stoup/prometheus COMPONENT programs)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/systemd/sysusers.conf DESTINATION ${STOUP_SYSUSERS_DIR}
   RENAME stoup.conf COMPONENT programs)
 install(FILES ${CMAKE_CURRENT_LIST_DIR}/systemd/tmpfiles.conf DESTINATION ${STOUP_TMPFILES_DIR}

@@ -5,7 +5,8 @@
  *      then         [u32 offset][u8 length][bytes] ... changes of a good object
  *
  * The object is a real one, under its name in /dev/shm: `stoup stat`, `holders` and `log` run on it as
- * they are, in all forms. Checked beside the sanitizers: what they print as JSON is JSON.
+ * they are, in all forms, and `stoup exporter --once`. Checked beside the sanitizers: what they print as JSON is JSON, and
+ * metrics are lines of a name, labels of whole strings in UTF-8, and a number.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <sys/stat.h>
 #include "consumer/tools.h"
 #include "shm/control.h"
+#include "shm/json.h"
 #include "tests/fuzz/fuzz.h"
 
 #define PRINT_CAP (8u << 20) /* bytes of one output */
@@ -90,6 +92,51 @@ static const char *json_value(const char *at, int depth)
 	}
 }
 
+/* ---- metrics ---------------------------------------------------------------------------------- */
+
+/* A label's text up to its quote. */
+static const char *metrics_string(const char *at)
+{
+	MUST(*at++ == '"');
+	while (*at != '"') {
+		size_t len = stoup_utf8_len((const unsigned char *)at, strlen(at));
+
+		MUST(len > 0 && *at != '\n');
+		if (*at == '\\') {
+			MUST(at[1] == '\\' || at[1] == '"' || at[1] == 'n');
+			len = 2;
+		}
+		at += len;
+	}
+	return at + 1;
+}
+
+static void metrics_lines(const char *at)
+{
+	while (*at) {
+		const char *end = strchr(at, '\n');
+
+		MUST(end != NULL);
+		if (*at == '#') {
+			MUST(strncmp(at, "# HELP stoup_", 13) == 0 ||
+				strncmp(at, "# TYPE stoup_", 13) == 0);
+			at = end + 1;
+			continue;
+		}
+		MUST(strncmp(at, "stoup_", 6) == 0);
+		at += strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789_");
+		for (int first = 1; *at == (first ? '{' : ','); first = 0) {
+			at += 1 + strspn(at + 1, "abcdefghijklmnopqrstuvwxyz_");
+			MUST(*at++ == '=');
+			at = metrics_string(at);
+		}
+		at += *at == '}';
+		MUST(*at++ == ' ');
+		MUST(strspn(at, "0123456789.") == strcspn(at, "\n") && *at != '\n');
+		at = strchr(at, '\n') + 1;
+	}
+}
+
 /* ---- the tools -------------------------------------------------------------------------------- */
 
 /* Run a command with its output going into memory; the caller frees the text. */
@@ -122,6 +169,13 @@ static void print_all(unsigned what)
 	int status;
 	char *text;
 
+	if (what & 8) {
+		text = run(stoup_cmd_exporter, "--once", &status);
+		MUST(status == 0);
+		metrics_lines(text);
+		free(text);
+		return;
+	}
 	switch (what & 7) {
 	case 0:
 		free(run(stoup_cmd_stat, NULL, &status));

@@ -206,7 +206,7 @@ seed("catalog", "borrowed-segment", catalog(0, SCHEMAS, FIELDS, [series(14, 3, 1
                                             BLOCKS, [segment(0, 0, 12, 2, 0), segment(0, 0, 12, 2, 0), SEGMENTS[2]], STRINGS))
 
 # ---- control objects ---------------------------------------------------------------------------------
-for what, word in enumerate(("stat", "all", "json", "holders", "log-json", "holders-json", "histograms", "log")):
+for what, word in enumerate(("stat", "all", "json", "holders", "log-json", "holders-json", "histograms", "log", "metrics")):
     # consumers, buffers and volumes: 2 each; a consumer and a volume with odd texts
     changes = struct.pack("<I", 4096)[:3] + b"\x10" + struct.pack("<IIII", 1, 7, 0, 3)
     changes += struct.pack("<I", 4096 + 96)[:3] + b"\x10" + b'"\\\x01\xff\xfe-command' + b"abc"

@@ -60,8 +60,10 @@ lib = f"usr/lib/{triplet}"
 EXPECTED = {
     "stoup": {"usr/bin/stoup", "usr/bin/stoupd", "usr/share/bash-completion/completions/stoup",
               "usr/share/bash-completion/completions/stoupd", "usr/share/doc/stoup/changelog.gz",
-              "usr/lib/systemd/system/stoupd@.service", "usr/lib/sysusers.d/stoup.conf", "usr/lib/tmpfiles.d/stoup.conf",
+              "usr/lib/systemd/system/stoupd@.service", "usr/lib/systemd/system/stoup-exporter.service",
+              "usr/lib/sysusers.d/stoup.conf", "usr/lib/tmpfiles.d/stoup.conf",
               *(f"usr/share/doc/stoup/container/{name}" for name in ("Containerfile", "compose.yaml", "seccomp.json")),
+              *(f"usr/share/doc/stoup/prometheus/{name}" for name in ("prometheus.yml", "stoup.rules.yml", "stoup.rules.test.yml")),
               *(f"usr/share/man/man{page[-1]}/{page}.gz" for page in pages if page[-1] != "3"),
               *(f"usr/share/doc/stoup/{name}" for name in [*documents, "README.md"] if name != "CHANGELOG.md")},
     "libstoup1": {f"{lib}/libstoup.so.1", f"{lib}/libstoup.so.1.{version}"},
@@ -73,6 +75,8 @@ EXPECTED = {
 }
 DEPENDS = {"stoup": {"libc6", "libarchive13", "liblz4-1", "liburing2", "libxxhash0", "libzstd1"},
            "libstoup1": {"libc6"}, "libstoup-dev": {f"libstoup1 (= {version}-1)"}}
+if t.run(["pkg-config", "--exists", "libmicrohttpd >= 0.9.71"], expect=None).returncode == 0:
+    DEPENDS["stoup"].add("libmicrohttpd12")
 if PYTHON:
     EXPECTED["python3-stoup"] = {"usr/lib/python3/dist-packages/stoup.py"}
     DEPENDS["python3-stoup"] = {f"libstoup1 (>= {version})", "python3 (>= 3.9)"}

@@ -32,13 +32,13 @@ def read(path):
 MAY = {
     "shm": ({"shm"}, set()),
     "codec": ({"codec"}, {"lz4.h", "lz4hc.h", "zstd.h", "zstd_errors.h", "xxhash.h"}),
-    "consumer": ({"consumer", "shm"}, set()),
+    "consumer": ({"consumer", "shm"}, {"microhttpd.h"}),
     "producer": ({"producer", "shm", "codec"},
                  {"liburing.h", "archive.h", "archive_entry.h", "zstd.h", "zstd_errors.h", "lz4frame.h",
                   "zlib.h", "xxhash.h"}),
 }
 LIBRARIES = {"lz4.h", "lz4hc.h", "lz4frame.h", "zstd.h", "zstd_errors.h", "xxhash.h", "liburing.h",
-             "archive.h", "archive_entry.h", "zlib.h", "check.h"}
+             "archive.h", "archive_entry.h", "zlib.h", "check.h", "microhttpd.h"}
 for folder, (modules, libraries) in MAY.items():
     for path in files(folder, ".c", ".h"):
         for kind, name in re.findall(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', read(path), re.M):
