@@ -153,6 +153,7 @@ packages=(gcc libc6-dev cmake ninja-build pkg-config liburing-dev liblz4-dev lib
 if [ "$quick" -eq 0 ]; then
 	packages+=(clang)
 fi
+packages+=(libncurses-dev python3-pyte) # stoup top, and a terminal to test it on
 packages+=(g++ dpkg-dev file python3-cffi bindgen) # C++, packages, bindings: without them those tests are skipped
 stoup_packages "${packages[@]}" || exit 1
 stoup_build_root "$here"

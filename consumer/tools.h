@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 int stoup_cmd_stat(int argc, char **argv);       /* the control object in words or JSON */
+int stoup_cmd_top(int argc, char **argv);        /* the same, live on a terminal */
 int stoup_cmd_cat(int argc, char **argv);        /* what series are asked, as text or arrays */
 int stoup_cmd_replay(int argc, char **argv);     /* records of series as they fall due */
 int stoup_cmd_holders(int argc, char **argv);    /* who holds blocks of which series */

@@ -35,6 +35,7 @@ int stoup_cmd_check(int argc, char **argv); /* of the machine rather than of a s
 
 /* Commands that read a pool (consumer; the same prototypes stand there). */
 int stoup_cmd_stat(int argc, char **argv);
+int stoup_cmd_top(int argc, char **argv);
 int stoup_cmd_cat(int argc, char **argv);
 int stoup_cmd_replay(int argc, char **argv);
 int stoup_cmd_holders(int argc, char **argv);
