@@ -117,6 +117,7 @@ int stoup_top_look(struct stoup_top *top, struct stoup_watcher *watcher, struct 
 	if (localtime_r(&wall, &tm))
 		strftime(top->clock, sizeof(top->clock), "%H:%M:%S", &tm);
 	stoup_top_looked(top);
+	stoup_top_store_look(top->names.arg, &top->looks[top->now]);
 	return 0;
 }
 
@@ -186,6 +187,7 @@ static int print_once(
 int stoup_cmd_top(int argc, char **argv)
 {
 	struct stoup_watcher watcher = {0};
+	struct stoup_top_store *store = NULL;
 	struct stoup_top_args args;
 	struct stoup_top *top;
 	int rc = parse(argc, argv, &args);
@@ -193,10 +195,12 @@ int stoup_cmd_top(int argc, char **argv)
 	if (rc)
 		return rc - 1;
 	top = calloc(1, sizeof(*top));
-	if (!top) {
+	if (!top || stoup_top_store_create(&store) < 0) {
 		fprintf(stderr, "stoup top: no memory\n");
+		free(top);
 		return 1;
 	}
+	top->names = (struct stoup_top_names){stoup_top_store_series, store};
 	setlocale(LC_CTYPE, "");
 	watcher.pool = args.pool;
 	top->interval = args.interval > 0 ? args.interval : 1;
@@ -205,6 +209,7 @@ int stoup_cmd_top(int argc, char **argv)
 	stoup_watcher_fini(&watcher);
 	stoup_watch_fini(&top->looks[0]);
 	stoup_watch_fini(&top->looks[1]);
+	stoup_top_store_destroy(store);
 	free(top);
 	return rc;
 }

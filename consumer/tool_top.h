@@ -278,6 +278,17 @@ void stoup_top_draw_head(struct stoup_top *top, struct stoup_top_screen *screen,
 void stoup_top_draw_rates(struct stoup_top *top, struct stoup_top_screen *screen, uint32_t *row);
 void stoup_top_draw_help(struct stoup_top *top, struct stoup_top_screen *screen);
 
+/* ---- names of series -------------------------------------------------------------------------- */
+
+/* Volumes that were read: stoup_top_store_series is the `series` of struct stoup_top_names, with the store as `arg`. */
+struct stoup_top_store;
+int stoup_top_store_create(struct stoup_top_store **ret); /* 0 or -ENOMEM */
+void stoup_top_store_destroy(struct stoup_top_store *store);
+/* Before the tables of a look are made: allows a tenth of a second for volumes that were not read yet. */
+void stoup_top_store_look(struct stoup_top_store *store, const struct stoup_watch *watch);
+const char *stoup_top_store_series(
+	void *arg, const struct stoup_watch_volume *volume, uint32_t block_idx, uint32_t *ret_cnt);
+
 /* ---- the terminal ----------------------------------------------------------------------------- */
 
 struct stoup_top_args {

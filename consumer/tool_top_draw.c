@@ -22,8 +22,8 @@ static void draw_where(
 {
 	char tail[160];
 
-	snprintf(tail, sizeof(tail), "%s, %u decode threads, %s", watch->reader_kind,
-		watch->decode_threads, watch->version);
+	snprintf(tail, sizeof(tail), "%s, %s, %u decode threads, %s", watch->backing,
+		watch->reader_kind, watch->decode_threads, watch->version);
 	stoup_top_put(screen, row, 0, 6, STOUP_TOP_PLAIN, "store ");
 	stoup_top_put_middle(screen, row, 6,
 		screen->cols > strlen(tail) + 20 ? screen->cols - (uint32_t)strlen(tail) - 8 : 12,
@@ -33,26 +33,39 @@ static void draw_where(
 			STOUP_TOP_PLAIN, tail);
 }
 
+/* On the right of the first row what there is room for: frozen or not is told at any rate. */
+static void draw_when(const struct stoup_top *top, struct stoup_top_screen *screen, uint32_t col)
+{
+	const char *frozen = top->frozen ? "FROZEN" : "";
+	char text[3][64];
+	uint32_t len;
+
+	snprintf(text[0], sizeof(text[0]), "%s  %s  every %g s", frozen, top->clock, top->interval);
+	snprintf(text[1], sizeof(text[1]), "%s  %s", frozen, top->clock);
+	snprintf(text[2], sizeof(text[2]), "  %s", frozen);
+	for (uint32_t i = 0; i < 3; i++) {
+		len = stoup_top_width(screen, text[i]);
+		if (i < 2 && col + len > screen->cols)
+			continue;
+		stoup_top_put(screen, 0, screen->cols - len, len,
+			top->frozen ? STOUP_TOP_ALERT : STOUP_TOP_DIM, text[i]);
+		return;
+	}
+}
+
 void stoup_top_draw_head(struct stoup_top *top, struct stoup_top_screen *screen, uint32_t *row)
 {
 	const struct stoup_watch *w = &top->looks[top->now];
-	char size[STOUP_TOP_NUMBER_CAP], up[STOUP_STAT_TIME_CAP], problem[512], right[64];
+	char size[STOUP_TOP_NUMBER_CAP], up[STOUP_STAT_TIME_CAP], problem[512];
 	uint32_t col;
 
-	snprintf(right, sizeof(right), "%s%s  every %g s", top->frozen ? "FROZEN  " : "",
-		top->clock, top->interval);
-	if (screen->cols >= 60)
-		stoup_top_put(screen, 0, screen->cols - stoup_top_width(screen, right),
-			screen->cols, top->frozen ? STOUP_TOP_ALERT : STOUP_TOP_DIM, right);
 	col = stoup_top_putf(screen, 0, 0, STOUP_TOP_BOLD, "%.30s: ", w->pool_name);
 	col = stoup_top_put(screen, 0, col, screen->cols, state_style(w->state),
 		stoup_watch_state_name(w->state));
-	col = stoup_top_putf(screen, 0, col + 1, STOUP_TOP_PLAIN, "(pid %u)  %s %s  up %s",
-		w->daemon_pid, stoup_top_bytes((double)w->data_len, size), w->backing,
+	col = stoup_top_putf(screen, 0, col + 1, STOUP_TOP_PLAIN, "(pid %u)  %s  up %s",
+		w->daemon_pid, stoup_top_bytes((double)w->data_len, size),
 		stoup_stat_time(w->uptime_ns, up));
-	/* What stands on the right goes first where there is no room for both. */
-	if (col + stoup_top_width(screen, right) < screen->cols)
-		stoup_top_put(screen, 0, col, 2, STOUP_TOP_PLAIN, "  ");
+	draw_when(top, screen, col);
 	*row = 1;
 	stoup_watch_state_text(w, problem, sizeof(problem));
 	if (problem[0])

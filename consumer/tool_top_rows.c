@@ -234,7 +234,7 @@ static int residents_add(struct series_table *table, const struct stoup_top *top
 		if (volume)
 			name = top->names.series(top->names.arg, volume, e->block_idx, &cnt);
 		*ret_named |= name != NULL;
-		row = row_of(table, !name     ? "(volumes that can not be read here)"
+		row = row_of(table, !name     ? "(of volumes not read here)"
 				    : cnt > 1 ? "(blocks of several series)"
 					      : name);
 		if (!row)

@@ -172,7 +172,7 @@ void stoup_top_draw_series(
 	for (uint32_t i = 0; i + 1 < rows && first + i < cnt; i++)
 		draw_series(screen, row + 1 + i, width, &table[first + i], named);
 	if (cnt == 0)
-		nothing(top, screen, row + 1, "nobody holds anything");
+		nothing(top, screen, row + 1, "nothing in the pool, nobody holds anything");
 	free(table);
 }
 

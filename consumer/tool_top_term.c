@@ -146,6 +146,9 @@ static int terminal_check(void)
 	return 1;
 }
 
+/* Where keys are asked for: asking stdscr would draw what it held before a change of size. */
+static WINDOW *keys;
+
 static attr_t attributes[STOUP_TOP_STYLE_CNT];
 
 static void styles_set(int colour)
@@ -229,8 +232,11 @@ static int keys_take(struct stoup_top *top)
 	int cnt = 0, rc;
 	wint_t key;
 
-	while ((rc = get_wch(&key)) != ERR) {
+	while ((rc = wget_wch(keys, &key)) != ERR) {
 		cnt++;
+		/* What a terminal keeps when its size changes is its own affair: all is drawn anew. */
+		if ((rc == KEY_CODE_YES && key == KEY_RESIZE) || (rc == OK && key == 'L' - '@'))
+			clearok(curscr, TRUE);
 		if (rc == KEY_CODE_YES && key == KEY_RESIZE)
 			continue;
 		stoup_top_key(top, key_of(rc, key));
@@ -300,8 +306,15 @@ static SCREEN *begin(const struct stoup_top_args *args)
 	cbreak();
 	noecho();
 	nonl();
-	keypad(stdscr, TRUE);
-	nodelay(stdscr, TRUE);
+	keys = newpad(1, 1);
+	if (!keys) {
+		endwin();
+		delscreen(screen);
+		fprintf(stderr, "stoup top: no memory\n");
+		return NULL;
+	}
+	keypad(keys, TRUE);
+	nodelay(keys, TRUE);
 	set_escdelay(50);
 	curs_set(0);
 	styles_set(args->colour);
@@ -330,6 +343,7 @@ int stoup_top_terminal(
 	rc = run(top, watcher, args, &mask, &err);
 	endwin();
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &modes);
+	delwin(keys);
 	delscreen(screen);
 	if (ended) {
 		signal(ended, SIG_DFL);
