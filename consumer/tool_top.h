@@ -183,7 +183,8 @@ enum stoup_top_key {
 
 /* Which series lie in a block, told by who can read the store. */
 struct stoup_top_names {
-	/* The first series of a block and, if there are more, how many; NULL: not known. */
+	/* The first series of a block and, if there are more, how many; NULL: not known. Texts stay where they are while
+	 * a table is made. */
 	const char *(*series)(void *arg, const struct stoup_watch_volume *volume,
 		uint32_t block_idx, uint32_t *ret_cnt);
 	void *arg;

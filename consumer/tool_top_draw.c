@@ -321,7 +321,7 @@ static void draw_keys(const struct stoup_top *top, struct stoup_top_screen *scre
 		return;
 	}
 	stoup_top_put(screen, row, 0, screen->cols, STOUP_TOP_DIM,
-		"q quit  h help  Tab view  s/S sort  / filter  f freeze  c colour  +/- interval  arrows");
+		"q quit  h help  Tab view  s/S sort  / filter  f freeze  c colour  +/- interval");
 }
 
 /* ---- help ------------------------------------------------------------------------------------- */
@@ -336,12 +336,12 @@ void stoup_top_draw_help(struct stoup_top *top, struct stoup_top_screen *screen)
 		"f, blank   freeze the screen, and go on    c  map by state, holders, heat",
 		"+, -       look less or more often         arrows, PgUp, PgDn, Home, End: scroll",
 		"", "map, by state: . free   o loading   u read ahead, unused   r resident",
-		"               L leased   l leased in part   d draining: goes with its last lease",
+		"               L leased   l leased in part   d draining: ends with its leases",
 		"  by holders: leases on a block; by heat: consumers that used a block",
-		"hits       blocks found in the pool, of all that were used: now, of all since the start",
-		"decoding   threads busy with it on average; --threads of stoupd is how many there are",
-		"starved    nothing could be evicted; failed: until the deadline. See `holders`",
-		"oldest     age of the oldest lease; a worker that forgets to release is on top of it",
+		"hits       part of the used blocks that was in the pool: now; since the start",
+		"decoding   threads busy with it on average (stoupd --threads: how many there are)",
+		"starved    nothing could be evicted; failed: until the deadline (stoup holders)",
+		"oldest     age of the oldest lease, and whose; sort by it to find who forgets",
 		"lines      a mark is four seconds, or the interval if that is longer"};
 
 	for (uint32_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)

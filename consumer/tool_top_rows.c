@@ -217,10 +217,35 @@ static const struct stoup_watch_volume *volume_of(
 	               : NULL;
 }
 
+#define KNOWN_CNT 512u
+
+/* Rows by where their name lies: a volume gives the same text for each of a series' blocks. */
+struct known {
+	const char *name[KNOWN_CNT];
+	uint32_t row[KNOWN_CNT];
+};
+
+static struct stoup_top_series_row *known_row(
+	struct series_table *table, struct known *known, const char *name)
+{
+	uint32_t at = (uint32_t)(((uintptr_t)name >> 4) % KNOWN_CNT);
+	struct stoup_top_series_row *row;
+
+	if (known->name[at] == name)
+		return &table->rows[known->row[at]];
+	row = row_of(table, name);
+	if (!row)
+		return NULL;
+	known->name[at] = name;
+	known->row[at] = (uint32_t)(row - table->rows);
+	return row;
+}
+
 /* What is in the pool, by series where the store can be read; *ret_named: by whichever could be. */
 static int residents_add(struct series_table *table, const struct stoup_top *top, int *ret_named)
 {
 	const struct stoup_watch *watch = &top->looks[top->now];
+	struct known known = {{0}, {0}};
 
 	for (uint32_t i = 0; i < watch->extent_cnt && top->names.series; i++) {
 		const struct stoup_watch_extent *e = &watch->extents[i];
@@ -234,9 +259,10 @@ static int residents_add(struct series_table *table, const struct stoup_top *top
 		if (volume)
 			name = top->names.series(top->names.arg, volume, e->block_idx, &cnt);
 		*ret_named |= name != NULL;
-		row = row_of(table, !name     ? "(of volumes not read here)"
-				    : cnt > 1 ? "(blocks of several series)"
-					      : name);
+		row = known_row(table, &known,
+			!name     ? "(of volumes not read here)"
+			: cnt > 1 ? "(blocks of several series)"
+				  : name);
 		if (!row)
 			return -ENOMEM;
 		row->resident_bytes += e->len;

@@ -55,7 +55,7 @@ for line in lines[16:19]:
     t.equal((command, state, int(leases), int(hit), int(miss), int(wait)),
             ("helper_worker", "attached", c["leases"], c["hits"], c["misses"], 0), line)
     t.equal(f"{held} {unit}", f"{c['leased_bytes'] / 1024:.1f} KiB", line)
-t.equal(lines[23], "q quit  h help  Tab view  s/S sort  / filter  f freeze  c colour  +/- interval ~", "the keys")
+t.equal(lines[23], "q quit  h help  Tab view  s/S sort  / filter  f freeze  c colour  +/- interval", "the keys")
 
 # ---- colours: letters alone would do, colours come on top --------------------------------------------
 cell = top.screen.buffer[10][0]
