@@ -67,6 +67,24 @@ t.equal(len(once(pool=daemon.pool, env=dict(os.environ, LC_ALL="C", COLUMNS="x",
 text = once(pool=daemon.pool, env=dict(os.environ, LC_ALL="C")).stdout
 t.true(all(ord(char) < 128 for char in text) and max(map(len, text.splitlines())) <= 80, text)
 
+# ---- the picture in the documents has the rows that are shown now --------------------------------------------
+with open(os.path.join(os.environ["STOUP_SOURCE_DIR"], "docs", "top.txt"), encoding="utf-8") as picture:
+    picture = picture.read()
+with open(os.path.join(os.environ["STOUP_SOURCE_DIR"], "docs", "operating.md"), encoding="utf-8") as manual:
+    t.true(f"```\n{picture}```" in manual.read(), "docs/operating.md has docs/top.txt")
+
+
+def names_of(screen):
+    """What stands on a screen, without numbers, units, marks and the map."""
+    rows = [row for row in screen.splitlines()[2:] if not re.fullmatch(r"[lLrud.o]{80}", row)]
+    end = next(i for i, row in enumerate(rows) if "pid command" in row)
+    return [re.sub(r"\([^)]*\)|[\d.]+%?( [KMG]?i?B(/s)?| [mu]?s)?|[\u2581-\u2588]| -(?= |$)|, by.*", " ", row).split() for row in rows[:end + 1]]
+
+
+text = once(pool=daemon.pool, env=dict(UTF8, COLUMNS="80", LINES="28")).stdout
+for now, then in zip(names_of(text), names_of(picture)):
+    t.equal([word for word in then if word not in now and word not in ("last", "since", "start", "attached")], [], "a row of the picture")
+
 # ---- usage ------------------------------------------------------------------------------------------------
 for argv in ([], ["a", "b"], ["--interval", "0", "p"], ["--interval", "x", "p"], ["--count", "0", "p"], ["--count", "1x", "p"], ["--bogus", "p"]):
     done = t.run([t.STOUP, "top", *argv], expect=2)
