@@ -149,11 +149,11 @@ esac
 
 trap finish EXIT
 packages=(gcc libc6-dev cmake ninja-build pkg-config liburing-dev liblz4-dev libzstd-dev
-	libxxhash-dev libarchive-dev check python3 python3-numpy jq spin)
+	libxxhash-dev libarchive-dev libncurses-dev check python3 python3-numpy jq spin)
 if [ "$quick" -eq 0 ]; then
 	packages+=(clang)
 fi
-packages+=(libncurses-dev python3-pyte) # stoup top, and a terminal to test it on
+packages+=(python3-pyte) # a terminal to test stoup top on
 packages+=(g++ dpkg-dev file python3-cffi bindgen) # C++, packages, bindings: without them those tests are skipped
 stoup_packages "${packages[@]}" || exit 1
 stoup_build_root "$here"

@@ -114,7 +114,7 @@ static int terminal_check(void)
 {
 	const char *name = getenv("TERM");
 	const char *place;
-	int why = 0;
+	int why = 0, can;
 
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
 		fprintf(stderr,
@@ -136,7 +136,9 @@ static int terminal_check(void)
 		return 0;
 	}
 	place = tigetstr("cup");
-	if (!place || place == (const char *)-1) {
+	can = place && place != (const char *)-1;
+	del_curterm(cur_term); /* newterm() makes one of its own */
+	if (!can) {
 		fprintf(stderr,
 			"stoup top: on a terminal TERM=%s no cursor can be placed: set TERM to what it is (xterm, "
 			"vt100), or use --once\n",

@@ -73,6 +73,9 @@ EXPECTED = {
 }
 DEPENDS = {"stoup": {"libc6", "libarchive13", "liblz4-1", "liburing2", "libxxhash0", "libzstd1"},
            "libstoup1": {"libc6"}, "libstoup-dev": {f"libstoup1 (= {version}-1)"}}
+with open(t.STOUP, "rb") as program:
+    if b"libncursesw.so" in program.read():  # it may be built without
+        DEPENDS["stoup"] |= {"libncursesw6", "libtinfo6"}
 if PYTHON:
     EXPECTED["python3-stoup"] = {"usr/lib/python3/dist-packages/stoup.py"}
     DEPENDS["python3-stoup"] = {f"libstoup1 (>= {version})", "python3 (>= 3.9)"}

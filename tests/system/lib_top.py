@@ -19,6 +19,10 @@ except ImportError:
     print("python3-pyte is not installed: no terminal to look at")
     sys.exit(t.SKIP)
 
+if "built without ncurses" in t.run([t.STOUP, "top", "any"], expect=1).stderr:
+    print("built without ncurses: nothing is shown on a terminal")
+    sys.exit(t.SKIP)
+
 
 class Top:
     """One `stoup top` on a terminal of its own; `lines` is what stands on it."""
