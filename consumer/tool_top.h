@@ -200,9 +200,9 @@ struct stoup_top {
 	enum stoup_top_map_mode map_mode;
 	uint32_t sort[STOUP_TOP_VIEW_CNT]; /* column */
 	int reverse, frozen, help, quit, look_now;
-	int typing;            /* the filter is being typed */
-	int plain;             /* no keys: --once */
-	uint32_t scroll, page; /* rows; of the table as it was drawn last */
+	int typing;                        /* the filter is being typed */
+	int plain;                         /* no keys: --once */
+	uint32_t scroll, page, scroll_max; /* rows; of the table as it was drawn last */
 	char filter[STOUP_TOP_FILTER_CAP], typed[STOUP_TOP_FILTER_CAP];
 	char notice[160];   /* what has happened: a new daemon */
 	uint64_t notice_ns; /* taken_ns of the look that told it */

@@ -296,7 +296,7 @@ static void draw_table(
 static void draw_tables(
 	struct stoup_top *top, struct stoup_top_screen *screen, uint32_t row, uint32_t rows)
 {
-	uint32_t first = top->looks[top->now].consumer_cnt, page, scroll;
+	uint32_t first = top->looks[top->now].consumer_cnt, page, scroll, max;
 
 	first = first > 0 ? first + 1 : 2;
 	if (top->view != STOUP_TOP_CONSUMERS || rows < first + 4) {
@@ -306,9 +306,11 @@ static void draw_tables(
 	draw_table(top, screen, row, first);
 	page = top->page;
 	scroll = top->scroll;
+	max = top->scroll_max;
 	stoup_top_draw_series(top, screen, row + first + 1, rows - first - 1);
 	top->page = page;
 	top->scroll = scroll;
+	top->scroll_max = max;
 }
 
 static void draw_keys(const struct stoup_top *top, struct stoup_top_screen *screen)

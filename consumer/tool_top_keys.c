@@ -63,17 +63,17 @@ static void scroll_key(struct stoup_top *top, uint32_t key)
 {
 	uint32_t page = top->page > 1 ? top->page - 1 : 1;
 
-	/* Beyond the end is put right when it is drawn. */
-	if (key == STOUP_TOP_KEY_DOWN)
-		top->scroll += top->scroll < UINT32_MAX / 2;
-	else if (key == STOUP_TOP_KEY_PAGE_DOWN)
-		top->scroll += top->scroll < UINT32_MAX / 2 ? page : 0;
+	/* Several keys may come between two screens: each stays within the rows of the last one. */
+	if (key == STOUP_TOP_KEY_DOWN || key == STOUP_TOP_KEY_PAGE_DOWN)
+		top->scroll += key == STOUP_TOP_KEY_DOWN ? 1 : page;
 	else if (key == STOUP_TOP_KEY_UP)
 		top->scroll -= top->scroll > 0;
 	else if (key == STOUP_TOP_KEY_PAGE_UP)
 		top->scroll -= page < top->scroll ? page : top->scroll;
 	else
-		top->scroll = key == STOUP_TOP_KEY_END ? UINT32_MAX / 2 : 0;
+		top->scroll = key == STOUP_TOP_KEY_END ? top->scroll_max : 0;
+	if (top->scroll > top->scroll_max)
+		top->scroll = top->scroll_max;
 }
 
 static void view_step(struct stoup_top *top, uint32_t by)

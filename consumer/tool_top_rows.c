@@ -312,9 +312,8 @@ int stoup_top_series(const struct stoup_top *top, struct stoup_top_series_row **
 uint32_t stoup_top_scroll(struct stoup_top *top, uint32_t cnt, uint32_t page)
 {
 	top->page = page;
-	if (cnt <= page)
-		top->scroll = 0;
-	else if (top->scroll > cnt - page)
-		top->scroll = cnt - page;
+	top->scroll_max = cnt > page ? cnt - page : 0;
+	if (top->scroll > top->scroll_max)
+		top->scroll = top->scroll_max;
 	return top->scroll;
 }

@@ -179,7 +179,7 @@ static void draw_screen(struct stoup_top *top, uint32_t rows, uint32_t cols, int
 static void draw_all(const struct stoup_control *c, size_t len)
 {
 	struct stoup_top *top = calloc(1, sizeof(*top));
-	struct stoup_top_store *store;
+	struct stoup_top_store *store = NULL;
 
 	MUST(top && stoup_top_store_create(&store) == 0);
 	setlocale(LC_CTYPE, "C.UTF-8");

@@ -581,6 +581,11 @@ START_TEST(scrolling_stays_within_the_rows)
 	ck_assert_uint_eq(top->scroll, 50 - top->page - (top->page - 1));
 	stoup_top_key(top, STOUP_TOP_KEY_HOME);
 	ck_assert_uint_eq(top->scroll, 0);
+	/* Keys that come at once do not run beyond the end. */
+	for (uint32_t i = 0; i < 20; i++)
+		stoup_top_key(top, STOUP_TOP_KEY_PAGE_DOWN);
+	stoup_top_key(top, STOUP_TOP_KEY_UP);
+	ck_assert_uint_eq(top->scroll, 50 - top->page - 1);
 }
 END_TEST
 
