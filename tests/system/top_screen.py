@@ -210,10 +210,17 @@ t.true("there is no pool" in " ".join(top.lines) and daemon.pool in "".join(top.
 for worker in farm:
     worker.kill()
 t.equal(daemon.stop(), 0, "the end")
-# The control object is cut short under it: a fault, from which the terminal comes back.
-daemon = t.Daemon(store, "4M")
-top = Top("--interval", "0.1", daemon.pool)
-top.until("^q quit")
-os.truncate(os.path.join("/dev/shm", next(name for name in t.shm_names(daemon.pool) if name.endswith(".ctl"))), 4096)
-top.end("a fault", number=signal.SIGBUS)
-daemon.kill()
+# The control object becomes nonsense under it, or is cut short: a fault, from which the terminal comes back as well.
+for harm, ending in (("nonsense", {"code": 1}), ("cut", {"number": signal.SIGBUS})):
+    daemon = t.Daemon(store, "4M")
+    top = Top("--interval", "0.1", daemon.pool)
+    top.until("^q quit")
+    name = os.path.join("/dev/shm", next(name for name in t.shm_names(daemon.pool) if name.endswith(".ctl")))
+    with open(name, "r+b") as control:
+        if harm == "cut":
+            control.truncate(4096)
+        else:
+            control.write(bytes(8))
+    top.end(harm, **ending)
+    t.true(("a fault" if harm == "cut" else "stoup top: not a control object") in " ".join(top.lines), f"{harm}: {top.text}")
+    daemon.kill()
