@@ -149,10 +149,11 @@ esac
 
 trap finish EXIT
 packages=(gcc libc6-dev cmake ninja-build pkg-config liburing-dev liblz4-dev libzstd-dev
-	libxxhash-dev libarchive-dev libmicrohttpd-dev check python3 python3-numpy jq spin)
+	libxxhash-dev libarchive-dev libmicrohttpd-dev libncurses-dev check python3 python3-numpy jq spin)
 if [ "$quick" -eq 0 ]; then
 	packages+=(clang)
 fi
+packages+=(python3-pyte) # a terminal to test stoup top on
 # Not prometheus, without which a test is skipped: where systemd runs, installing it starts and enables a server at port 9090.
 packages+=(g++ dpkg-dev file python3-cffi bindgen) # C++, packages, bindings: without them those tests are skipped
 stoup_packages "${packages[@]}" || exit 1

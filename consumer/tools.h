@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 int stoup_cmd_stat(int argc, char **argv);       /* the control object in words or JSON */
+int stoup_cmd_top(int argc, char **argv);        /* the same, live on a terminal */
 int stoup_cmd_cat(int argc, char **argv);        /* what series are asked, as text or arrays */
 int stoup_cmd_replay(int argc, char **argv);     /* records of series as they fall due */
 int stoup_cmd_holders(int argc, char **argv);    /* who holds blocks of which series */
@@ -42,5 +43,15 @@ int stoup_pack_create(int (*put)(void *arg, const void *bytes, size_t len), void
 int stoup_pack_write(struct stoup_pack *pack, const void *bytes, size_t len);
 int stoup_pack_end(struct stoup_pack *pack);
 void stoup_pack_destroy(struct stoup_pack *pack);
+
+/* Likewise: which series lie in the blocks of the volume file `path`, which must have so many blocks and series. 0; a negative
+ * errno where it can not be read, -ESTALE where it is another one. Names live until the close, which takes NULL. */
+struct stoup_block_series;
+int stoup_block_series_open(
+	const char *path, uint32_t block_cnt, uint32_t series_cnt, struct stoup_block_series **ret);
+/* The first series of a block and how many there are; NULL: there is no such block. */
+const char *stoup_block_series_name(
+	const struct stoup_block_series *series, uint32_t block_idx, uint32_t *ret_cnt);
+void stoup_block_series_close(struct stoup_block_series *series);
 
 #endif

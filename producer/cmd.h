@@ -35,6 +35,7 @@ int stoup_cmd_check(int argc, char **argv); /* of the machine rather than of a s
 
 /* Commands that read a pool (consumer; the same prototypes stand there). */
 int stoup_cmd_stat(int argc, char **argv);
+int stoup_cmd_top(int argc, char **argv);
 int stoup_cmd_cat(int argc, char **argv);
 int stoup_cmd_replay(int argc, char **argv);
 int stoup_cmd_holders(int argc, char **argv);
@@ -85,5 +86,15 @@ __extension__ typedef __int128 stoup_int128;
  * exp10 from -128 to 127. */
 #define STOUP_DECIMAL_TEXT_CAP 176
 void stoup_decimal_format(stoup_int128 integer, int exp10, char ret_text[STOUP_DECIMAL_TEXT_CAP]);
+
+/* Likewise: which series lie in the blocks of the volume file `path`, which must have so many blocks and series. 0; a negative
+ * errno where it can not be read, -ESTALE where it is another one. Names live until the close, which takes NULL. */
+struct stoup_block_series;
+int stoup_block_series_open(
+	const char *path, uint32_t block_cnt, uint32_t series_cnt, struct stoup_block_series **ret);
+/* The first series of a block and how many there are; NULL: there is no such block. */
+const char *stoup_block_series_name(
+	const struct stoup_block_series *series, uint32_t block_idx, uint32_t *ret_cnt);
+void stoup_block_series_close(struct stoup_block_series *series);
 
 #endif

@@ -28,6 +28,7 @@ static const struct command commands[] = {
 	{"export", "write series as CSV, JSON, DBN or NumPy files", stoup_cmd_export},
 	{"definition", "print tick, expiry... of an instrument at a time", stoup_cmd_definition},
 	{"stat", "show a pool's state, counters and consumers", stoup_cmd_stat},
+	{"top", "show a pool live: map, rates, who holds what", stoup_cmd_top},
 	{"holders", "show who holds blocks of which series, and since when", stoup_cmd_holders},
 	{"log", "show the daemon's last errors, with counts", stoup_cmd_log},
 	{"exporter", "serve metrics of pools for Prometheus, and a page", stoup_cmd_exporter},

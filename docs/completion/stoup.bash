@@ -6,7 +6,7 @@
 #
 # Needs bash alone. tests/system/completion.py compares the lists with what the programs say.
 
-_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat holders log exporter check bench help version'
+_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat top holders log exporter check bench help version'
 
 # The options of a command; those that are followed by a value are in _stoup_values too.
 _stoup_options() {
@@ -36,6 +36,9 @@ _stoup_options() {
 		;;
 	definition) echo --at --json --help ;;
 	stat) echo --json --counters --histograms --all --watch --count --help ;;
+	top)
+		echo --interval --once --count --colour --color --no-colour --no-color --help
+		;;
 	holders | log) echo --json --help ;;
 	exporter) echo --listen --allow-remote --once --series-max --no-consumers --help ;;
 	check) echo --size --backing --mlock --json --root --help ;;
@@ -104,7 +107,7 @@ _stoup_values() {
 		ingest:--hour | ingest:--point | ingest:--frame-time | ingest:--frame-time-first | \
 		export:--from | export:--to | definition:--at | replay:--from | replay:--to | replay:--max-gap | cat:--from | cat:--after | cat:--to | cat:--until | \
 		cat:--at-ordinal | cat:--asof | cat:--first | cat:--last | \
-		cat:--limit | cat:--where | cat:--select | cat:--path | cat:--bars | stat:--count | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
+		cat:--limit | cat:--where | cat:--select | cat:--path | cat:--bars | stat:--count | top:--interval | top:--count | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
 		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
 		stoupd:--depth | stoupd:--takeover-wait | stoupd:--socket-mode | stoupd:--linger | \
@@ -197,7 +200,7 @@ _stoup_words() {
 			_stoup_reply "$word" "${series[@]}"
 			;;
 		exporter:*) _stoup_reply "$word" '<pool>' ;;
-		cat:0 | replay:0 | export:0 | definition:0 | stat:0 | holders:0 | log:0 | check:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
+		cat:0 | replay:0 | export:0 | definition:0 | stat:0 | top:0 | holders:0 | log:0 | check:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
 		esac
 	fi
 }

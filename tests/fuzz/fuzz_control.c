@@ -5,13 +5,16 @@
  *      then         [u32 offset][u8 length][bytes] ... changes of a good object
  *
  * The object is a real one, under its name in /dev/shm: `stoup stat`, `holders` and `log` run on it as
- * they are, in all forms, and `stoup exporter --once`. Checked beside the sanitizers: what they print as JSON is JSON, and
- * metrics are lines of a name, labels of whole strings in UTF-8, and a number.
+ * they are, in all forms, and `stoup exporter --once`; screens of `stoup top` are drawn of it. Checked beside the
+ * sanitizers: what they print as JSON is JSON, metrics are lines of a name, labels of whole strings in UTF-8, and a
+ * number, and a screen commands no terminal.
  */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <sys/stat.h>
+#include "consumer/tool_top.h"
 #include "consumer/tools.h"
 #include "shm/control.h"
 #include "shm/json.h"
@@ -208,6 +211,52 @@ static void print_all(unsigned what)
 	}
 }
 
+/* ---- screens ---------------------------------------------------------------------------------- */
+
+static void draw_screen(struct stoup_top *top, uint32_t rows, uint32_t cols, int utf8)
+{
+	struct stoup_top_screen screen;
+
+	MUST(stoup_top_screen_init(&screen, rows, cols, utf8) == 0);
+	stoup_top_draw(top, &screen);
+	for (uint32_t i = 0; i < rows * cols; i++) {
+		uint32_t glyph = screen.cells[i].glyph;
+
+		MUST(glyph == 0 || glyph >= ' ');
+		MUST(glyph < 127 || (utf8 && glyph > 0x9f && glyph < 0x110000));
+		MUST(screen.cells[i].style < STOUP_TOP_STYLE_CNT);
+	}
+	stoup_top_screen_fini(&screen);
+}
+
+/* Two looks at it, in each view and map. */
+static void draw_all(const struct stoup_control *c, size_t len)
+{
+	struct stoup_top *top = calloc(1, sizeof(*top));
+	struct stoup_top_store *store = NULL;
+
+	MUST(top && stoup_top_store_create(&store) == 0);
+	setlocale(LC_CTYPE, "C.UTF-8");
+	top->interval = 1;
+	top->names = (struct stoup_top_names){stoup_top_store_series, store};
+	for (uint32_t i = 0; i < 2; i++) {
+		top->now = i;
+		if (stoup_watch_read(c, len, &top->looks[i], NULL) < 0)
+			break;
+		stoup_top_looked(top);
+		stoup_top_store_look(store, &top->looks[i]);
+		for (uint32_t view = 0; view < STOUP_TOP_VIEW_CNT; view++) {
+			stoup_top_key(top, STOUP_TOP_KEY_TAB);
+			stoup_top_key(top, i ? 's' : 'c');
+			draw_screen(top, i ? 40 : 24, i ? 120 : 80, (int)(view % 2));
+		}
+	}
+	stoup_watch_fini(&top->looks[0]);
+	stoup_watch_fini(&top->looks[1]);
+	stoup_top_store_destroy(store);
+	free(top);
+}
+
 /* ---- the object ------------------------------------------------------------------------------- */
 
 static struct stoup_control *make(const struct stoup_control_config *config, size_t len)
@@ -263,6 +312,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	/* First as bytes of exactly its length: reads beyond it show. */
 	rc = stoup_control_verify(c, total, &err);
 	MUST(rc == 0 || ((rc == -EPROTO || rc == -EAGAIN) && err.text[0]));
+	draw_all(c, total);
 	shm_unlink(name);
 	fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	MUST(fd >= 0 && pwrite(fd, c, total, 0) == (ssize_t)total);

@@ -77,6 +77,9 @@ DEPENDS = {"stoup": {"libc6", "libarchive13", "liblz4-1", "liburing2", "libxxhas
            "libstoup1": {"libc6"}, "libstoup-dev": {f"libstoup1 (= {version}-1)"}}
 if t.run(["pkg-config", "--exists", "libmicrohttpd >= 0.9.71"], expect=None).returncode == 0:
     DEPENDS["stoup"].add("libmicrohttpd12")
+with open(t.STOUP, "rb") as program:
+    if b"libncursesw.so" in program.read():  # it may be built without
+        DEPENDS["stoup"] |= {"libncursesw6", "libtinfo6"}
 if PYTHON:
     EXPECTED["python3-stoup"] = {"usr/lib/python3/dist-packages/stoup.py"}
     DEPENDS["python3-stoup"] = {f"libstoup1 (>= {version})", "python3 (>= 3.9)"}
