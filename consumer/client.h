@@ -371,6 +371,12 @@ int stoup_hello_former(struct stoup_session *ses, const struct stoup_session *fo
 int stoup_hello_file(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint64_t deadline_ns, int *ret_fd, struct stoup_error *err);
 
+/* Ask about pins: *msg is the question, and then the answer. -ENOTSUP: the daemon is older; what it refused, with its
+ * text; errors of the connection. */
+struct stoup_wire_pin;
+int stoup_hello_pin(struct stoup_session *ses, struct stoup_wire_pin *msg, uint64_t deadline_ns,
+	struct stoup_error *err);
+
 /* A connected socket whose other end is trusted. */
 int stoup_sock_open(const char *pool, uint32_t dir_idx, uint64_t deadline_ns, int *ret_fd,
 	struct stoup_error *err);

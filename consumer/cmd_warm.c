@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "consumer/tool_load.h"
+#include "consumer/tool_pins.h"
 #include "consumer/tool_ranges.h"
 #include "consumer/tools.h"
 
@@ -26,6 +27,7 @@ static const char usage[] =
 	"\n"
 	"  --from TIME      only blocks with records whose key is TIME or later: ISO 8601, or a count since 1970\n"
 	"  --to TIME        only blocks with records whose key is earlier than TIME\n"
+	"  --pin            keep what is loaded as `stoup pin` does: all of it is pinned before the first block comes\n"
 	"  --best-effort    of more than the pool holds load what fits, from the first series on; else it is refused.\n"
 	"                   --force is the same\n"
 	"\n"
@@ -145,7 +147,7 @@ static int tell_missing(const struct stoup_ranges_args *args, const struct stoup
 	if (gone > load->failed_cnt && !args->best_effort)
 		fprintf(stderr,
 			"%s: %zu of %zu blocks did not stay: others needed the room, or used theirs more "
-			"often\n",
+			"often; --pin keeps them\n",
 			args->tool, gone - load->failed_cnt, load->cnt);
 	return load->failed_cnt > 0 || (gone > 0 && !args->best_effort);
 }
@@ -157,6 +159,7 @@ static int warm(const struct stoup_ranges_args *args, struct stoup_ranges *range
 		.set = &ranges->blocks,
 		.step = progress_step,
 		.arg = &progress};
+	struct stoup_wire_pin pins;
 	struct stoup_error err = {0};
 	uint64_t start;
 	int rc;
@@ -164,6 +167,11 @@ static int warm(const struct stoup_ranges_args *args, struct stoup_ranges *range
 	load.cnt = fitting(ranges, &progress.total);
 	if (load.cnt < ranges->blocks.cnt && !args->best_effort)
 		return refuse(args, ranges);
+	if (args->pin && stoup_tool_pin_all(ranges->ses, ranges->series, ranges->series_cnt,
+				 &args->range, &pins, &err) < 0) {
+		fprintf(stderr, "%s: %s\n", args->tool, err.text);
+		return 1;
+	}
 	start = stoup_client_now();
 	rc = stoup_tool_load_run(&load, &err);
 	if (rc == 0)
@@ -180,7 +188,7 @@ int stoup_cmd_warm(int argc, char **argv)
 	struct stoup_ranges_args args;
 	struct stoup_error err = {0};
 	struct stoup_ranges ranges;
-	int rc = stoup_ranges_parse(argc, argv, usage, "ftb", &args), status = 1;
+	int rc = stoup_ranges_parse(argc, argv, usage, "ftbp", &args), status = 1;
 
 	if (rc)
 		return rc - 1;

@@ -88,6 +88,14 @@ static void print_summary(FILE *out, const struct stoup_watch *w)
 		w->reader_kind, w->reader_depth, w->decode_threads,
 		w->decode_cpus[0] ? " on processors " : "", w->decode_cpus, mib(w->block_len_max),
 		mib(w->lease_bytes_cap));
+	if (stoup_watch_value(w, STOUP_COUNTER_PINS) > 0)
+		fprintf(out,
+			"  %" PRIu64 " pins keep %" PRIu64
+			" blocks (%.1f MiB) in the pool; %.1f of at most %.1f MiB are pinned\n",
+			stoup_watch_value(w, STOUP_COUNTER_PINS),
+			stoup_watch_value(w, STOUP_COUNTER_PINNED_BLOCKS),
+			mib(stoup_watch_value(w, STOUP_COUNTER_PINNED_BYTES)),
+			mib(stoup_watch_value(w, STOUP_COUNTER_PIN_BYTES)), mib(w->pin_bytes_cap));
 	if (w->spin_ns > 0)
 		fprintf(out, "  the conductor polls for %.1f us before it sleeps\n",
 			(double)w->spin_ns / 1e3);

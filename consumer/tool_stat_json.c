@@ -182,9 +182,10 @@ static void pool(FILE *out, const struct stoup_watch *watch)
 	text(out, "decode_cpus", watch->decode_cpus);
 	fprintf(out,
 		",\n\"block_len_max\": %u, \"lease_bytes_max\": %" PRIu64
+		", \"pin_bytes_max\": %" PRIu64
 		", \"consumers_max\": %u, \"cells_max\": %u, \"requests_max\": %u",
-		watch->block_len_max, watch->lease_bytes_cap, watch->consumer_cap, watch->cell_cap,
-		watch->request_cap);
+		watch->block_len_max, watch->lease_bytes_cap, watch->pin_bytes_cap,
+		watch->consumer_cap, watch->cell_cap, watch->request_cap);
 }
 
 static void whole(FILE *out, const struct stoup_watch *watch)

@@ -75,6 +75,7 @@ static void head_show(const struct stoup_control *head, struct stoup_watch *watc
 	watch->huge_len = head->huge_len;
 	watch->locked_len = head->locked_len;
 	watch->lease_bytes_cap = head->lease_bytes_cap;
+	watch->pin_bytes_cap = head->pin_bytes_cap;
 	watch->ahead_bytes_cap = head->ahead_bytes_cap;
 	watch->request_timeout_ns = head->request_timeout_ns;
 	watch->spin_ns = head->spin_ns;

@@ -66,6 +66,7 @@ struct stoup_watch_extent {
 	uint32_t refs;     /* leases on it */
 	uint32_t used_cnt; /* consumers that used it */
 	uint32_t buffer_idx, volume_idx, block_idx;
+	int pinned;         /* kept without leases */
 	uint64_t loaded_ns; /* age */
 };
 
@@ -124,6 +125,7 @@ struct stoup_watch {
 	char backing[16], reader_kind[16], reader_reason[160], huge_reason[96], lock_reason[64];
 	char decode_cpus[64];
 	uint64_t data_len, page_len, huge_len, locked_len;
+	uint64_t pin_bytes_cap; /* that pins may keep; 0 also from an older daemon */
 	uint64_t lease_bytes_cap, ahead_bytes_cap, request_timeout_ns, spin_ns;
 	uint32_t block_len_max, consumer_cap, cell_cap, request_cap, buffer_cap, volume_cap;
 	uint32_t decode_threads, reader_depth;

@@ -158,6 +158,7 @@ int stoup_watch_extents_read(const struct stoup_control *control, const struct s
 		extent.used_cnt = LOAD(rows[i].used_cnt);
 		extent.volume_idx = LOAD(rows[i].volume_idx);
 		extent.block_idx = LOAD(rows[i].block_idx);
+		extent.pinned = (LOAD(rows[i].flags) & STOUP_BUFFER_PINNED) != 0;
 		extent.loaded_ns = age_ns(watch, LOAD(rows[i].loaded_ns));
 		if (extent_add(watch, &cap, &extent) < 0)
 			return -ENOMEM;

@@ -384,6 +384,7 @@ static void socket_event(struct stoup_daemon *d, uint32_t idx)
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
 		struct stoup_wire_file file;
+		struct stoup_wire_pin pin;
 	} msg;
 	int64_t len;
 
@@ -408,6 +409,8 @@ static void socket_event(struct stoup_daemon *d, uint32_t idx)
 		len = stoup_fork_message(d, idx, &msg.fork);
 	else if (len == sizeof(msg.file) && msg.head.kind == STOUP_WIRE_FILE)
 		len = stoup_give_message(d, idx, &msg.file);
+	else if (len == sizeof(msg.pin) && msg.head.kind == STOUP_WIRE_PIN)
+		len = stoup_pin_message(d, idx, &msg.pin);
 	else
 		len = -EPROTO;
 	if (len < 0)

@@ -11,6 +11,7 @@
  *      takeover.c memory that is not free yet                 life.c     places of consumers, death, limits
  *      chores.c   what could make the loop wait         give.c     volumes' files for consumers
  *      log.c      lines on standard error               service.c  what a service manager is told
+ *      pins.c     blocks that are kept                   quota.c    what groups may lease together
  *
  *      a request's way:
  *      slot (consumer) --take--> waiter --+--> resident: grant
@@ -53,11 +54,13 @@
 #define STOUP_IDX_NONE UINT32_MAX
 #define STOUP_ACCESS_CAP                                                                           \
 	16u /* --allow-user, --allow-group, --monitor-user, --monitor-group: each */
-#define STOUP_SNAPSHOT_CAP 8u    /* snapshots that are served; consumers of older ones get ESTALE */
-#define STOUP_PLACE_SPARE  1024u /* places for volumes that come while the daemon runs */
-#define STOUP_FORK_NS      UINT64_C(10000000000) /* a child must come for its leases by then */
-#define STOUP_POOL_PART    4u /* a block may fill at most 1/4 of the pool: three others stay usable */
-#define STOUP_STOP_NS      INT64_C(1500000000) /* SIGTERM to exit: within 2 s with what comes after */
+#define STOUP_SNAPSHOT_CAP    8u /* snapshots that are served; consumers of older ones get ESTALE */
+#define STOUP_PLACE_SPARE     1024u /* places for volumes that come while the daemon runs */
+#define STOUP_FORK_NS         UINT64_C(10000000000) /* a child must come for its leases by then */
+#define STOUP_POOL_PART       4u /* a block may fill at most 1/4 of the pool: three others stay usable */
+#define STOUP_PIN_PERCENT     50u /* of the pool: what pins may keep, unless --pin-max says another */
+#define STOUP_PIN_PERCENT_MAX 75u /* the rest is one longest block, whatever is pinned */
+#define STOUP_STOP_NS         INT64_C(1500000000) /* SIGTERM to exit: within 2 s with what comes after */
 
 /* Who, besides root and the daemon's own user. Ids, not names: resolved once, at the command line. */
 struct stoup_access_list {
@@ -83,6 +86,8 @@ struct stoup_daemon_options {
 	uint32_t cpu_cnt;                       /* 0 = not pinned */
 	uint64_t spin_ns;                       /* the conductor polls that long before it sleeps */
 	uint64_t lease_bytes_cap;               /* 0 = a quarter of the pool */
+	uint64_t pin_bytes_cap;                 /* 0 = pin_percent of the pool */
+	uint32_t pin_percent;
 	uint64_t request_timeout_ns;
 	uint32_t request_cap; /* requests that one consumer may have in flight */
 	uint64_t takeover_ns; /* wait so long for memory that a killed daemon's pool still has */
@@ -125,6 +130,8 @@ struct stoup_volume {
 	uint32_t buffer_cnt;    /* buffers that load, hold or drain a block of it */
 	uint32_t block_len_max; /* its longest decoded block */
 	uint32_t leased_cnt;    /* of its buffers, at the last look for room */
+	uint32_t *pin_cnt;      /* per block: segments that pins count; above 0: it is kept */
+	uint8_t *pin_seen;      /* a bit per block: scratch of pins.c, all 0 between */
 };
 
 /* What the path of a store led to when it was read. */
@@ -137,8 +144,9 @@ struct stoup_store_mark {
 struct stoup_buffer {
 	uint64_t gen;
 	uint32_t volume_idx, block_idx;
-	uint32_t state; /* STOUP_BUFFER_* */
-	uint32_t ahead; /* loaded without a waiter and not used yet */
+	uint32_t state;  /* STOUP_BUFFER_* */
+	uint32_t ahead;  /* loaded without a waiter and not used yet */
+	uint32_t pinned; /* in the ring, and shown so */
 };
 
 enum stoup_load_state {
@@ -278,6 +286,15 @@ struct stoup_daemon {
 	struct stoup_list demand, ahead;  /* QUEUED */
 	uint32_t in_flight;               /* READING or DECODING */
 	uint32_t claim_load;              /* the load that the ring's claim is for, or NONE */
+	int claim_any;                    /* that claim is for what is pinned, too */
+
+	struct stoup_pin *pins; /* STOUP_PIN_CAP; the oldest first */
+	uint32_t pin_cnt, pins_lost;
+	uint64_t pin_bytes;                   /* of blocks that pins count, loaded or not */
+	uint64_t pinned_blocks, pinned_bytes; /* of those, what is in the pool and kept */
+	struct {
+		uint64_t block_cnt, bytes;
+	} pin_sum; /* scratch of pins.c */
 
 	struct stoup_log *log; /* log_own: also for those to whom the daemon is const */
 	struct stoup_log log_own;
@@ -309,6 +326,12 @@ static inline void stoup_gauge(struct stoup_daemon *d, enum stoup_counter id, ui
 static inline void stoup_time(struct stoup_daemon *d, enum stoup_histogram id, uint64_t ns)
 {
 	stoup_histogram_add(&d->histograms[id], ns);
+}
+
+/* `percent` of a length; does not overflow. */
+static inline uint64_t stoup_part_of(uint64_t len, uint32_t percent)
+{
+	return len / 100 * percent + len % 100 * percent / 100;
 }
 
 uint64_t stoup_now_ns(void); /* CLOCK_MONOTONIC */
@@ -567,6 +590,22 @@ void stoup_buffer_fill(struct stoup_daemon *d, uint32_t idx, uint64_t off, uint3
 	uint32_t volume_idx, uint32_t block_idx);
 void stoup_buffer_publish(struct stoup_daemon *d, uint32_t idx, int ahead);
 void stoup_buffer_abandon(struct stoup_daemon *d, uint32_t idx);
+
+/* ---- pins.c ----------------------------------------------------------------------------------- */
+
+int stoup_pins_init(
+	struct stoup_daemon *d, struct stoup_error *err); /* when the pool has its size */
+void stoup_pins_fini(struct stoup_daemon *d);
+/* Before the control object of a daemon that was killed goes: had it pins? */
+void stoup_pins_look_back(struct stoup_daemon *d);
+/* A volume left the newest snapshot, or came into it. */
+void stoup_pins_retired(struct stoup_daemon *d, uint32_t volume_idx);
+void stoup_pins_born(struct stoup_daemon *d, uint32_t volume_idx);
+void stoup_pin_buffer_loaded(
+	struct stoup_daemon *d, uint32_t idx); /* RESIDENT: kept, if a pin counts it */
+void stoup_pin_buffer_end(struct stoup_daemon *d, uint32_t idx); /* kept no more */
+/* A message of consumer idx: answers it. Negative: the peer is to be hung up on. */
+int stoup_pin_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_wire_pin *asked);
 
 /* ---- publish.c -------------------------------------------------------------------------------- */
 

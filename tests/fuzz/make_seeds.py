@@ -246,6 +246,15 @@ seed("hello", "changed", bytes([3, 3, 0, 1, 8, 4, 9, 9, 9, 9, 0, 15, 0x13, 0x13,
 seed("hello", "silent", bytes([3, 0x13, 0x23, 0x33, 0, 2, 255, 0, 11, 1, 0, 2, 255, 0]))
 seed("hello", "hang-up", HELLO + bytes([11, 2, 15, 13, 0]) + HELLO + bytes([15, 12, 2, 0, 0, 2, 30, 0]))
 
+# Question 1 with bit 16: operation, series, from, to, then how it is changed, descriptors.
+PIN = HELLO + bytes([15, 6, 0, 16, 1, 1, 0, 5, 0, 0, 15])
+seed("hello", "pin", PIN + bytes([6, 0, 16, 4, 0, 0, 0, 0, 0, 15, 6, 0, 16, 2, 1, 0, 0, 0, 0, 15]))
+seed("hello", "pin-too-much", HELLO + bytes([15, 6, 0, 16, 1, 1, 0, 0, 0, 0, 15]))
+seed("hello", "pin-same", PIN + bytes([6, 0, 16, 1, 1, 0, 5, 0, 0, 15, 6, 0, 16, 3, 1, 0, 5, 0, 0, 15]))
+seed("hello", "pin-changed", PIN + bytes([6, 0, 16, 1, 1, 9, 3, 1, 88, 8, 255, 255, 255, 255, 255, 255, 255, 255, 0, 15]))
+seed("hello", "pin-cut", PIN + bytes([6, 0, 16, 1, 1, 0, 5, 2, 32, 0, 0, 15]))
+seed("hello", "pin-unread", PIN + bytes([6, 0, 16, 4, 0, 0, 0, 0, 0, 6, 0, 16, 4, 0, 0, 0, 0, 0, 0, 15]))
+
 # ---- a daemon's answers ------------------------------------------------------------------------------
 
 
