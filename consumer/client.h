@@ -155,6 +155,7 @@ struct stoup_session {
 	uid_t daemon_uid; /* the other end of the socket */
 	uint32_t cell_cap, request_cap;
 	uint64_t lease_bytes_cap;
+	int asks; /* its group has a quota: each lease is granted by the daemon, hits too */
 	uint64_t timeout_ns; /* the daemon's --request-timeout, where it counts; else 0 */
 	char pool[STOUP_POOL_NAME_CAP];
 

@@ -188,6 +188,7 @@ static int map_fixed(struct stoup_session *ses, const struct stoup_wire_reply *r
 			"pool '%s' sent a consumer page that is malformed", ses->pool);
 	ses->cell_cap = ses->page->cell_cap;
 	ses->lease_bytes_cap = ses->control->lease_bytes_cap;
+	ses->asks = (reply->flags & STOUP_REPLY_ASKS) != 0;
 	ses->request_cap = ses->control->request_cap;
 	if (ses->request_cap == 0 || ses->request_cap > STOUP_SLOT_CNT)
 		ses->request_cap = STOUP_SLOT_CNT;
@@ -437,6 +438,7 @@ int stoup_hello_child(
 	ses->bell_fd = fds[STOUP_WIRE_FD_DOORBELL];
 	ses->page_region = page;
 	ses->page = page.base;
+	ses->asks = (reply.flags & STOUP_REPLY_ASKS) != 0;
 	return 0;
 }
 

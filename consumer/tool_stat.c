@@ -124,6 +124,22 @@ static void print_limits(FILE *out, const struct stoup_watch *w)
 				limits[i].option);
 }
 
+static void print_quotas(FILE *out, const struct stoup_watch *w)
+{
+	for (uint32_t i = 0; i < w->quota_cnt; i++) {
+		const struct stoup_watch_quota *q = &w->quotas[i];
+
+		fprintf(out,
+			"  quota of %s%s: %.1f of %.1f MiB leased by %u consumers, %u requests wait, %" PRIu64
+			" have found it used up\n",
+			strncmp(q->name, "user:", 5) == 0 || strncmp(q->name, "group:", 6) == 0
+				? ""
+				: "group ",
+			q->name, mib(q->leased_bytes), mib(q->bytes_cap), q->consumer_cnt,
+			q->waiting_cnt, q->limit_cnt);
+	}
+}
+
 static void print_consumers(FILE *out, const struct stoup_watch *w)
 {
 	for (uint32_t i = 0; i < w->consumer_cnt; i++) {
@@ -168,6 +184,7 @@ void stoup_stat_words(FILE *out, const struct stoup_watch *watch)
 	stoup_stat_words_state(out, watch);
 	print_summary(out, watch);
 	print_limits(out, watch);
+	print_quotas(out, watch);
 	print_consumers(out, watch);
 }
 

@@ -72,6 +72,24 @@ static void holders(FILE *out, const struct stoup_watch *watch, const char *seri
 	fprintf(out, "\n]");
 }
 
+static void quotas(FILE *out, const struct stoup_watch *watch)
+{
+	fprintf(out, ",\n\"quotas\": [");
+	for (uint32_t i = 0; i < watch->quota_cnt; i++) {
+		const struct stoup_watch_quota *q = &watch->quotas[i];
+
+		fprintf(out, "%s\n  {", i ? "," : "");
+		text(out, "name", q->name);
+		fprintf(out,
+			", \"kind\": \"%s\", \"id\": %u, \"bytes_max\": %" PRIu64
+			", \"leased_bytes\": %" PRIu64
+			", \"consumers\": %u, \"waiting\": %u, \"limit_quota\": %" PRIu64 "}",
+			q->kind == STOUP_QUOTA_USER ? "user" : "group", q->id, q->bytes_cap,
+			q->leased_bytes, q->consumer_cnt, q->waiting_cnt, q->limit_cnt);
+	}
+	fprintf(out, "\n]");
+}
+
 static void volumes(FILE *out, const struct stoup_watch *watch)
 {
 	fprintf(out, ",\n\"volumes\": [");
@@ -194,6 +212,7 @@ static void whole(FILE *out, const struct stoup_watch *watch)
 	pool(out, watch);
 	consumers(out, watch);
 	holders(out, watch, NULL);
+	quotas(out, watch);
 	volumes(out, watch);
 	counters(out, watch);
 	histograms(out, watch);

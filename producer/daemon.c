@@ -277,6 +277,7 @@ static int make_memory(struct stoup_daemon *d, struct stoup_error *err)
 	if (rc < 0)
 		return rc;
 	fill_control(d);
+	stoup_quotas_init(d);
 	rc = stoup_pins_init(d, err);
 	if (rc < 0)
 		return rc;

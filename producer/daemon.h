@@ -74,6 +74,15 @@ struct stoup_access {
 	uint32_t socket_mode;             /* 0 = the narrowest that lets all of the above connect */
 };
 
+/* GROUP=SIZE: what was given, resolved once. */
+struct stoup_quota_option {
+	char name[64];
+	const char *value; /* behind the '=' */
+	uint32_t kind, id; /* STOUP_QUOTA_*; gid or uid */
+	uint64_t bytes;    /* 0 = `percent` of the pool */
+	uint32_t percent;
+};
+
 struct stoup_daemon_options {
 	const char *store_path[STOUP_STORE_CAP];
 	uint32_t store_cnt;
@@ -88,6 +97,8 @@ struct stoup_daemon_options {
 	uint64_t lease_bytes_cap;               /* 0 = a quarter of the pool */
 	uint64_t pin_bytes_cap;                 /* 0 = pin_percent of the pool */
 	uint32_t pin_percent;
+	struct stoup_quota_option quotas[STOUP_QUOTA_CAP]; /* the first that fits counts */
+	uint32_t quota_cnt;
 	uint64_t request_timeout_ns;
 	uint32_t request_cap; /* requests that one consumer may have in flight */
 	uint64_t takeover_ns; /* wait so long for memory that a killed daemon's pool still has */
@@ -176,6 +187,10 @@ struct stoup_waiter {
 	uint64_t attach_no; /* a page is never reused, but its consumer index is */
 	uint64_t ticket;
 	uint64_t arrived_ns, deadline_ns;
+	uint64_t loading_bytes; /* counted in its consumer's */
+	/* In the queue of the quotas: what it will ask for then. */
+	uint32_t volume_idx, block_idx, quota;
+	int32_t step;
 };
 
 struct stoup_list { /* of loads, by index */
@@ -202,6 +217,11 @@ struct stoup_consumer {
 	uint64_t leased_bytes;
 	uint64_t oldest_ns;     /* of since_ns the earliest; 0 = holds nothing */
 	uint64_t over_since_ns; /* first look at which it held more than its share, or 0 */
+	uint32_t quota;         /* which one counts it, or STOUP_IDX_NONE */
+	uint64_t
+		loading_bytes; /* of blocks that are loaded for its requests, where it has a quota */
+	uint64_t asked_bytes;  /* at least what it leases by grants */
+	uint64_t quota_since_ns; /* first look at which it leased more, its quota used up; or 0 */
 	uint64_t deaf_look_ns, deaf_wait_ns;
 	int deaf_asked; /* a chore reads its memory map */
 	struct stoup_stream streams[STOUP_STREAM_CNT];
@@ -288,6 +308,9 @@ struct stoup_daemon {
 	uint32_t claim_load;              /* the load that the ring's claim is for, or NONE */
 	int claim_any;                    /* that claim is for what is pinned, too */
 
+	struct stoup_control_quota *quotas;
+	uint32_t quota_first, quota_last; /* waiters that their quotas keep, in order of arrival */
+
 	struct stoup_pin *pins; /* STOUP_PIN_CAP; the oldest first */
 	uint32_t pin_cnt, pins_lost;
 	uint64_t pin_bytes;                   /* of blocks that pins count, loaded or not */
@@ -342,7 +365,7 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same for what a peer brought about. Peers have a part of the log and a rate on stderr of their own: what
  * they do, however varied, hides no error of the daemon's. */
-void stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
+uint64_t stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The end of a path that is long, so that the reason behind it fits an error text. */
 const char *stoup_path_tail(const char *path);
@@ -606,6 +629,21 @@ void stoup_pin_buffer_loaded(
 void stoup_pin_buffer_end(struct stoup_daemon *d, uint32_t idx); /* kept no more */
 /* A message of consumer idx: answers it. Negative: the peer is to be hung up on. */
 int stoup_pin_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_wire_pin *asked);
+
+/* ---- quota.c ---------------------------------------------------------------------------------- */
+
+/* GROUP=SIZE, group:GROUP=, user:USER=; the value is the caller's to read. 0 or -EINVAL, -ENOENT with text. */
+int stoup_quota_parse(const char *text, struct stoup_quota_option *ret, struct stoup_error *err);
+void stoup_quotas_init(struct stoup_daemon *d); /* when the pool has its size */
+/* Which quota counts the peer of a socket: the first that names its user or one of its groups; STOUP_IDX_NONE. */
+uint32_t stoup_quota_of(const struct stoup_daemon *d, int sock_fd, const struct ucred *cred);
+/* Let go on who waits and has room now, and fail whose deadline is near. Returns 1 when something moved. */
+int stoup_quota_pump(struct stoup_daemon *d);
+void stoup_quota_forget(struct stoup_daemon *d, uint32_t consumer_idx); /* it is gone */
+void stoup_quota_fail_all(struct stoup_daemon *d, int error);
+void stoup_quotas_publish(struct stoup_daemon *d);
+/* At the tick: does it lease what it did not ask for? */
+void stoup_quota_look(struct stoup_daemon *d, uint32_t consumer_idx);
 
 /* ---- publish.c -------------------------------------------------------------------------------- */
 

@@ -189,6 +189,8 @@ static void scan_consumer(struct stoup_daemon *d, uint32_t consumer_idx)
 		c->leased_bytes += atomic_load_explicit(
 			&d->table[stoup_word_idx(v)].len, memory_order_relaxed);
 	}
+	if (c->asked_bytes > c->leased_bytes)
+		c->asked_bytes = c->leased_bytes;
 }
 
 void stoup_evict_look(struct stoup_daemon *d, uint32_t consumer_idx)

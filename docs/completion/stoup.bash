@@ -43,7 +43,7 @@ _stoup_options() {
 	check) echo --size --backing --mlock --json --root --help ;;
 	bench) echo --series --limit --json --help ;;
 	stoupd)
-		echo --store --pool --size --backing --consumers --cells --lease-bytes --pin-max --requests \
+		echo --store --pool --size --backing --consumers --cells --lease-bytes --pin-max --quota --requests \
 			--request-timeout --threads --cpus --spin --reader --depth --direct --cached \
 			--mlock --takeover-wait --no-watch --group --allow-user --allow-group \
 			--monitor-user --monitor-group --socket-mode --auto --linger --ready-fd --log-level --quiet \
@@ -106,7 +106,7 @@ _stoup_values() {
 		export:--from | export:--to | definition:--at | replay:--from | replay:--to | replay:--max-gap | cat:--from | cat:--after | cat:--to | cat:--until | \
 		cat:--at-ordinal | cat:--asof | cat:--first | cat:--last | \
 		cat:--limit | cat:--where | cat:--select | cat:--path | cat:--bars | stat:--count | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
-		stoupd:--cells | stoupd:--lease-bytes | stoupd:--pin-max | stoupd:--requests | \
+		stoupd:--cells | stoupd:--lease-bytes | stoupd:--pin-max | stoupd:--quota | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
 		stoupd:--depth | stoupd:--takeover-wait | stoupd:--socket-mode | stoupd:--linger | \
 		stoupd:--ready-fd)
