@@ -22,14 +22,15 @@ for mode in (0, 1, 2):
     t.true(scan(daemon, "--wait-mode", mode, "--ahead", -1)["misses"] > 50, "nothing was in the pool")
 refused = t.Worker(daemon.pool, NAME, "--wait-mode", 3).finish(expect=1)[0]
 t.true("options.wait 3" in refused["text"], refused["text"])
-asleep = scan(daemon, "--ahead", -1)["doorbells"]
+# Its reader pauses, so that it falls asleep between two blocks on a busy machine too.
+asleep = scan(daemon, "--ahead", -1, "--pause", 5000)["doorbells"]
 t.true(asleep >= 10, f"a conductor that sleeps is woken: {asleep} doorbells")
 daemon.stop()
 
 # ---- a conductor that spins is asked without a system call ----------------------------------------------------
 daemon = t.Daemon(store, "1M", options=["--spin", "1s"])
 t.equal(daemon.stat()["spin_ns"], 1_000_000_000, "shown")
-spun = scan(daemon, "--ahead", -1)["doorbells"]
+spun = scan(daemon, "--ahead", -1, "--pause", 5000)["doorbells"]
 t.true(spun <= 5, f"{spun} doorbells of a conductor that spins, {asleep} of one that sleeps")
 for mode in (1, 2):
     scan(daemon, "--wait-mode", mode)
