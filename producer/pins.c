@@ -77,6 +77,8 @@ static void buffer_pin(struct stoup_daemon *d, uint32_t idx)
 	if (d->buffers[idx].pinned || d->buffers[idx].state != STOUP_BUFFER_RESIDENT)
 		return;
 	stoup_ring_pin(d->ring, idx);
+	/* It stays whether it is read or not: it must not take the share of what is read ahead for good. */
+	stoup_ring_unwanted(d->ring, idx);
 	d->buffers[idx].pinned = 1;
 	d->pinned_blocks++;
 	d->pinned_bytes += buffer_bytes(d, idx);
