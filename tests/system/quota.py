@@ -143,6 +143,22 @@ for worker in workers:
     totals["AAA"].check(result, "one block at a time, whatever the quota is")
 daemon.stop()
 
+# ---- a fork, and a merge --------------------------------------------------------------------------------------------------------
+daemon = t.Daemon(store, "4M", options=["--quota", "user:root=1M"])
+done = t.run([os.path.join(t.BIN, "helper_fork"), daemon.pool, name, "3"])
+halves = [json.loads(line) for line in done.stdout.splitlines()]
+t.equal([(half["who"], half["records"], half["unchanged"]) for half in halves],
+        [(who, totals["AAA"].records, True) for who in ("child", "parent")], "both halves of a fork under a quota")
+t.equal(quotas(daemon)["user:root"]["leased_bytes"], 0, "nothing is left of copies")
+daemon.stop()
+pair, _ = t.make_store(40_000, {"AAA": 11, "BBB": 22})
+daemon = t.Daemon(pair, "4M", options=["--quota", "user:root=256K"])
+merged = t.run([t.STOUP, "cat", "--merge", "--count", daemon.pool, "*"]).stdout
+t.equal(merged.strip().splitlines()[-1], "40000", f"a merge under a quota: {merged}")
+rows = t.run([t.STOUP, "cat", "--merge", daemon.pool, "*"]).stdout
+t.equal(rows.count("\n"), 40_001, "rows of a merge under a quota")
+daemon.stop()
+
 # ---- who takes leases without asking -----------------------------------------------------------------------------------------------
 daemon = t.Daemon(store, "2M", options=["--quota", "user:root=128K", "--lease-bytes", "2M"])
 peer = w.Peer(daemon.pool)
