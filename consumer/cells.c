@@ -570,6 +570,24 @@ static int shared_hit(struct stoup_session *ses, struct stoup_promise *promise,
 	return 1;
 }
 
+/* Under a quota only what is leased here already may be taken without asking. Under the mutex, as shared_hit. */
+static int joined_hit(struct stoup_session *ses, struct stoup_promise *promise,
+	const _Atomic uint64_t *residency, struct stoup_grip *grip, struct stoup_error *err)
+{
+	uint64_t word = atomic_load_explicit(residency, memory_order_acquire);
+	uint32_t idx = word ? shared_find(ses, word, promise) : STOUP_CELL_NONE;
+	int rc;
+
+	if (idx == STOUP_CELL_NONE)
+		return 0;
+	rc = promise_join(ses, &ses->cells[idx], promise, err);
+	if (rc < 0)
+		return rc;
+	ses->cells[idx].refs++;
+	grip_shared(ses, idx, grip);
+	return 1;
+}
+
 int stoup_grip_hit(struct stoup_session *ses, struct stoup_hand *hand,
 	const struct stoup_snapshot_volume *vol, uint32_t block_idx, struct stoup_grip *grip,
 	struct stoup_error *err)
@@ -581,7 +599,7 @@ int stoup_grip_hit(struct stoup_session *ses, struct stoup_hand *hand,
 
 	if (atomic_load_explicit(residency, memory_order_relaxed) == 0)
 		return 0;
-	if (hand_ready(ses, hand, bytes)) {
+	if (!ses->asks && hand_ready(ses, hand, bytes)) {
 		idx = hand->cells[hand->at];
 		word = stoup_lease_acquire(residency, &ses->page->cells[idx]);
 		if (word == 0)
@@ -591,7 +609,8 @@ int stoup_grip_hit(struct stoup_session *ses, struct stoup_hand *hand,
 		return grip_place(ses, hand, vol, block_idx, grip, err);
 	}
 	pthread_mutex_lock(&ses->client->mutex);
-	rc = shared_hit(ses, hand->promise, residency, bytes, grip, err);
+	rc = ses->asks ? joined_hit(ses, hand->promise, residency, grip, err)
+	               : shared_hit(ses, hand->promise, residency, bytes, grip, err);
 	pthread_mutex_unlock(&ses->client->mutex);
 	return rc <= 0 ? rc : grip_place(ses, hand, vol, block_idx, grip, err);
 }

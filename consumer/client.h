@@ -155,6 +155,7 @@ struct stoup_session {
 	uid_t daemon_uid; /* the other end of the socket */
 	uint32_t cell_cap, request_cap;
 	uint64_t lease_bytes_cap;
+	int asks; /* its group has a quota: each lease is granted by the daemon, hits too */
 	uint64_t timeout_ns; /* the daemon's --request-timeout, where it counts; else 0 */
 	char pool[STOUP_POOL_NAME_CAP];
 
@@ -370,6 +371,12 @@ int stoup_hello_former(struct stoup_session *ses, const struct stoup_session *fo
 /* Ask for the file of a volume: 0 with a read-only descriptor, the caller's. */
 int stoup_hello_file(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint64_t deadline_ns, int *ret_fd, struct stoup_error *err);
+
+/* Ask about pins: *msg is the question, and then the answer. -ENOTSUP: the daemon is older; what it refused, with its
+ * text; errors of the connection. */
+struct stoup_wire_pin;
+int stoup_hello_pin(struct stoup_session *ses, struct stoup_wire_pin *msg, uint64_t deadline_ns,
+	struct stoup_error *err);
 
 /* A connected socket whose other end is trusted. */
 int stoup_sock_open(const char *pool, uint32_t dir_idx, uint64_t deadline_ns, int *ret_fd,

@@ -91,6 +91,7 @@ static int64_t ask(struct stoup_session *ses, struct packet question, struct pac
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
 		struct stoup_wire_file file;
+		struct stoup_wire_pin pin;
 	} late;
 	int64_t len;
 	int rc;
@@ -187,6 +188,7 @@ static int map_fixed(struct stoup_session *ses, const struct stoup_wire_reply *r
 			"pool '%s' sent a consumer page that is malformed", ses->pool);
 	ses->cell_cap = ses->page->cell_cap;
 	ses->lease_bytes_cap = ses->control->lease_bytes_cap;
+	ses->asks = (reply->flags & STOUP_REPLY_ASKS) != 0;
 	ses->request_cap = ses->control->request_cap;
 	if (ses->request_cap == 0 || ses->request_cap > STOUP_SLOT_CNT)
 		ses->request_cap = STOUP_SLOT_CNT;
@@ -436,6 +438,7 @@ int stoup_hello_child(
 	ses->bell_fd = fds[STOUP_WIRE_FD_DOORBELL];
 	ses->page_region = page;
 	ses->page = page.base;
+	ses->asks = (reply.flags & STOUP_REPLY_ASKS) != 0;
 	return 0;
 }
 
@@ -483,4 +486,39 @@ int stoup_hello_file(struct stoup_session *ses, const struct stoup_snapshot_volu
 	return stoup_error_set(err, -EPROTO,
 		"pool '%s' answered badly when asked for the file of volume %u", ses->pool,
 		question.volume_idx);
+}
+
+/* ---- pins ------------------------------------------------------------------------------------ */
+
+int stoup_hello_pin(struct stoup_session *ses, struct stoup_wire_pin *msg, uint64_t deadline_ns,
+	struct stoup_error *err)
+{
+	struct stoup_wire_pin question = *msg;
+	int fds[STOUP_WIRE_FD_CAP];
+	uint32_t fd_cnt;
+	int64_t len;
+
+	/* An older one would hang up on a message that it does not know. */
+	if (ses->control->abi_minor < 3)
+		return stoup_error_set(err, -ENOTSUP,
+			"the daemon of pool '%s' (version %.31s) is of an older release, which has no pins: "
+			"restart it with the stoupd of this release",
+			ses->pool, ses->control->version);
+	question.magic = STOUP_HELLO_MAGIC;
+	question.kind = STOUP_WIRE_PIN;
+	len = ask(ses, (struct packet){&question, sizeof(question)},
+		(struct packet){msg, sizeof(*msg)}, fds, &fd_cnt, deadline_ns, err);
+	if (len < 0)
+		return (int)len;
+	close_all(fds, fd_cnt);
+	if (len != (int64_t)sizeof(*msg) || msg->magic != STOUP_HELLO_MAGIC ||
+		msg->kind != STOUP_WIRE_PIN || msg->op != question.op || msg->error > 0 ||
+		msg->error < -4095)
+		return stoup_error_set(
+			err, -EPROTO, "pool '%s' answered badly when asked about pins", ses->pool);
+	msg->text[sizeof(msg->text) - 1] = 0;
+	if (msg->error < 0)
+		return stoup_error_set(err, msg->error, "%.250s",
+			msg->text[0] ? msg->text : strerror(-msg->error));
+	return 0;
 }

@@ -88,6 +88,14 @@ static void print_summary(FILE *out, const struct stoup_watch *w)
 		w->reader_kind, w->reader_depth, w->decode_threads,
 		w->decode_cpus[0] ? " on processors " : "", w->decode_cpus, mib(w->block_len_max),
 		mib(w->lease_bytes_cap));
+	if (stoup_watch_value(w, STOUP_COUNTER_PINS) > 0)
+		fprintf(out,
+			"  %" PRIu64 " pins keep %" PRIu64
+			" blocks (%.1f MiB) in the pool; %.1f of at most %.1f MiB are pinned\n",
+			stoup_watch_value(w, STOUP_COUNTER_PINS),
+			stoup_watch_value(w, STOUP_COUNTER_PINNED_BLOCKS),
+			mib(stoup_watch_value(w, STOUP_COUNTER_PINNED_BYTES)),
+			mib(stoup_watch_value(w, STOUP_COUNTER_PIN_BYTES)), mib(w->pin_bytes_cap));
 	if (w->spin_ns > 0)
 		fprintf(out, "  the conductor polls for %.1f us before it sleeps\n",
 			(double)w->spin_ns / 1e3);
@@ -114,6 +122,22 @@ static void print_limits(FILE *out, const struct stoup_watch *w)
 			fprintf(out, "  limit met %" PRIu64 " times: %s, %" PRIu64 " (stoupd %s)\n",
 				stoup_watch_value(w, limits[i].id), limits[i].what, limits[i].value,
 				limits[i].option);
+}
+
+static void print_quotas(FILE *out, const struct stoup_watch *w)
+{
+	for (uint32_t i = 0; i < w->quota_cnt; i++) {
+		const struct stoup_watch_quota *q = &w->quotas[i];
+
+		fprintf(out,
+			"  quota of %s%s: %.1f of %.1f MiB leased by %u consumers, %u requests wait, %" PRIu64
+			" have found it used up\n",
+			strncmp(q->name, "user:", 5) == 0 || strncmp(q->name, "group:", 6) == 0
+				? ""
+				: "group ",
+			q->name, mib(q->leased_bytes), mib(q->bytes_cap), q->consumer_cnt,
+			q->waiting_cnt, q->limit_cnt);
+	}
 }
 
 static void print_consumers(FILE *out, const struct stoup_watch *w)
@@ -160,6 +184,7 @@ void stoup_stat_words(FILE *out, const struct stoup_watch *watch)
 	stoup_stat_words_state(out, watch);
 	print_summary(out, watch);
 	print_limits(out, watch);
+	print_quotas(out, watch);
 	print_consumers(out, watch);
 }
 

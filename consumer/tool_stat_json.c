@@ -72,6 +72,24 @@ static void holders(FILE *out, const struct stoup_watch *watch, const char *seri
 	fprintf(out, "\n]");
 }
 
+static void quotas(FILE *out, const struct stoup_watch *watch)
+{
+	fprintf(out, ",\n\"quotas\": [");
+	for (uint32_t i = 0; i < watch->quota_cnt; i++) {
+		const struct stoup_watch_quota *q = &watch->quotas[i];
+
+		fprintf(out, "%s\n  {", i ? "," : "");
+		text(out, "name", q->name);
+		fprintf(out,
+			", \"kind\": \"%s\", \"id\": %u, \"bytes_max\": %" PRIu64
+			", \"leased_bytes\": %" PRIu64
+			", \"consumers\": %u, \"waiting\": %u, \"limit_quota\": %" PRIu64 "}",
+			q->kind == STOUP_QUOTA_USER ? "user" : "group", q->id, q->bytes_cap,
+			q->leased_bytes, q->consumer_cnt, q->waiting_cnt, q->limit_cnt);
+	}
+	fprintf(out, "\n]");
+}
+
 static void volumes(FILE *out, const struct stoup_watch *watch)
 {
 	fprintf(out, ",\n\"volumes\": [");
@@ -182,9 +200,10 @@ static void pool(FILE *out, const struct stoup_watch *watch)
 	text(out, "decode_cpus", watch->decode_cpus);
 	fprintf(out,
 		",\n\"block_len_max\": %u, \"lease_bytes_max\": %" PRIu64
+		", \"pin_bytes_max\": %" PRIu64
 		", \"consumers_max\": %u, \"cells_max\": %u, \"requests_max\": %u",
-		watch->block_len_max, watch->lease_bytes_cap, watch->consumer_cap, watch->cell_cap,
-		watch->request_cap);
+		watch->block_len_max, watch->lease_bytes_cap, watch->pin_bytes_cap,
+		watch->consumer_cap, watch->cell_cap, watch->request_cap);
 }
 
 static void whole(FILE *out, const struct stoup_watch *watch)
@@ -193,6 +212,7 @@ static void whole(FILE *out, const struct stoup_watch *watch)
 	pool(out, watch);
 	consumers(out, watch);
 	holders(out, watch, NULL);
+	quotas(out, watch);
 	volumes(out, watch);
 	counters(out, watch);
 	histograms(out, watch);

@@ -75,6 +75,7 @@ static void head_show(const struct stoup_control *head, struct stoup_watch *watc
 	watch->huge_len = head->huge_len;
 	watch->locked_len = head->locked_len;
 	watch->lease_bytes_cap = head->lease_bytes_cap;
+	watch->pin_bytes_cap = head->pin_bytes_cap;
 	watch->ahead_bytes_cap = head->ahead_bytes_cap;
 	watch->request_timeout_ns = head->request_timeout_ns;
 	watch->spin_ns = head->spin_ns;
@@ -168,6 +169,7 @@ void stoup_watch_fini(struct stoup_watch *watch)
 	free(watch->errors);
 	free(watch->histograms);
 	free(watch->holders);
+	free(watch->quotas);
 	memset(watch, 0, sizeof(*watch));
 }
 
@@ -177,7 +179,7 @@ int stoup_watch_read(const struct stoup_control *control, size_t len, struct sto
 	static int (*const parts[])(const struct stoup_control *, const struct stoup_control *,
 		struct stoup_watch *) = {stoup_watch_counters_read, stoup_watch_consumers_read,
 		stoup_watch_extents_read, stoup_watch_volumes_read, stoup_watch_errors_read,
-		stoup_watch_histograms_read, stoup_watch_holders_read};
+		stoup_watch_histograms_read, stoup_watch_holders_read, stoup_watch_quotas_read};
 	struct stoup_control head;
 	int rc;
 

@@ -66,6 +66,7 @@ struct stoup_watch_extent {
 	uint32_t refs;     /* leases on it */
 	uint32_t used_cnt; /* consumers that used it */
 	uint32_t buffer_idx, volume_idx, block_idx;
+	int pinned;         /* kept without leases */
 	uint64_t loaded_ns; /* age */
 };
 
@@ -102,6 +103,14 @@ struct stoup_watch_holder {
 	char series[144]; /* empty: of several, there was no room to tell them apart */
 };
 
+/* What the consumers of a group or user lease together. */
+struct stoup_watch_quota {
+	char name[64];     /* as stoupd was given it: "research", "user:alice" */
+	uint32_t kind, id; /* STOUP_QUOTA_*; gid or uid */
+	uint32_t consumer_cnt, waiting_cnt;
+	uint64_t bytes_cap, leased_bytes, limit_cnt;
+};
+
 /* What the extents and consumers of this look add up to. */
 struct stoup_watch_sums {
 	uint64_t leases, leased_bytes; /* of extents: a block that two hold counts once in bytes */
@@ -124,6 +133,7 @@ struct stoup_watch {
 	char backing[16], reader_kind[16], reader_reason[160], huge_reason[96], lock_reason[64];
 	char decode_cpus[64];
 	uint64_t data_len, page_len, huge_len, locked_len;
+	uint64_t pin_bytes_cap; /* that pins may keep; 0 also from an older daemon */
 	uint64_t lease_bytes_cap, ahead_bytes_cap, request_timeout_ns, spin_ns;
 	uint32_t block_len_max, consumer_cap, cell_cap, request_cap, buffer_cap, volume_cap;
 	uint32_t decode_threads, reader_depth;
@@ -135,8 +145,9 @@ struct stoup_watch {
 	struct stoup_watch_error *errors; /* the latest first */
 	struct stoup_watch_histogram *histograms;
 	struct stoup_watch_holder *holders; /* the oldest lease first */
+	struct stoup_watch_quota *quotas;   /* in the order of stoupd's command line */
 	uint32_t counter_cnt, consumer_cnt, extent_cnt, volume_cnt, error_cnt;
-	uint32_t histogram_cnt, holder_cnt; /* 0 from an older daemon */
+	uint32_t histogram_cnt, holder_cnt, quota_cnt; /* 0 from an older daemon */
 	size_t mapped_len;
 	struct stoup_watch_sums sums;
 };

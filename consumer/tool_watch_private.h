@@ -57,5 +57,7 @@ int stoup_watch_histograms_read(const struct stoup_control *control,
 	const struct stoup_control *head, struct stoup_watch *watch);
 int stoup_watch_holders_read(const struct stoup_control *control, const struct stoup_control *head,
 	struct stoup_watch *watch);
+int stoup_watch_quotas_read(const struct stoup_control *control, const struct stoup_control *head,
+	struct stoup_watch *watch);
 
 #endif

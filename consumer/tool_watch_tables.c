@@ -13,6 +13,7 @@
 
 #define HISTOGRAM_CAP 64u /* more than any release has: not shown */
 #define HOLDER_CAP    65536u
+#define QUOTA_CAP     1024u
 
 /* ---- tables ----------------------------------------------------------------------------------- */
 
@@ -158,6 +159,7 @@ int stoup_watch_extents_read(const struct stoup_control *control, const struct s
 		extent.used_cnt = LOAD(rows[i].used_cnt);
 		extent.volume_idx = LOAD(rows[i].volume_idx);
 		extent.block_idx = LOAD(rows[i].block_idx);
+		extent.pinned = (LOAD(rows[i].flags) & STOUP_BUFFER_PINNED) != 0;
 		extent.loaded_ns = age_ns(watch, LOAD(rows[i].loaded_ns));
 		if (extent_add(watch, &cap, &extent) < 0)
 			return -ENOMEM;
@@ -318,5 +320,37 @@ int stoup_watch_holders_read(const struct stoup_control *control, const struct s
 	}
 	if (watch->holder_cnt > 1)
 		qsort(watch->holders, watch->holder_cnt, sizeof(*watch->holders), oldest_first);
+	return 0;
+}
+
+int stoup_watch_quotas_read(const struct stoup_control *control, const struct stoup_control *head,
+	struct stoup_watch *watch)
+{
+	size_t step = head->quota_len;
+	uint32_t cnt = head->quota_cap;
+
+	if (step < sizeof(struct stoup_control_quota) || step % 8 != 0 || cnt > QUOTA_CAP ||
+		!fits(head->quota_off, cnt, step, watch->mapped_len))
+		cnt = 0;
+	watch->quotas = calloc(cnt + 1, sizeof(*watch->quotas));
+	if (!watch->quotas)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < cnt; i++) {
+		const struct stoup_control_quota *row =
+			table_at(control, head->quota_off + i * step);
+		struct stoup_watch_quota *to = &watch->quotas[watch->quota_cnt];
+
+		if (row->bytes_cap == 0)
+			continue;
+		TEXT(to->name, row->name);
+		to->kind = row->kind;
+		to->id = row->id;
+		to->bytes_cap = row->bytes_cap;
+		to->leased_bytes = LOAD(row->leased_bytes);
+		to->limit_cnt = LOAD(row->limit_cnt);
+		to->consumer_cnt = LOAD(row->consumer_cnt);
+		to->waiting_cnt = LOAD(row->waiting_cnt);
+		watch->quota_cnt++;
+	}
 	return 0;
 }

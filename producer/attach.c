@@ -203,6 +203,7 @@ static int reply_send(struct stoup_daemon *d, int fd, const struct stoup_consume
 		.attach_no = c->attach_no,
 		.consumer_idx = idx,
 		.volume_cnt = stoup_snapshot_cnt(d, c->snapshot_seq),
+		.flags = c->quota != STOUP_IDX_NONE ? STOUP_REPLY_ASKS : 0,
 		.snapshot_seq = c->snapshot_seq};
 	int fds[STOUP_WIRE_FD_CAP];
 
@@ -232,6 +233,7 @@ static int consumer_make(struct stoup_daemon *d, uint32_t idx, int sock_fd,
 		return rc;
 	c->pid = (uint32_t)cred->pid;
 	c->uid = (uint32_t)cred->uid;
+	c->quota = stoup_quota_of(d, sock_fd, cred);
 	rc = stoup_consumer_join(d, idx, sock_fd, cred, err);
 	if (rc < 0)
 		goto out_page;
@@ -384,6 +386,7 @@ static void socket_event(struct stoup_daemon *d, uint32_t idx)
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
 		struct stoup_wire_file file;
+		struct stoup_wire_pin pin;
 	} msg;
 	int64_t len;
 
@@ -408,6 +411,8 @@ static void socket_event(struct stoup_daemon *d, uint32_t idx)
 		len = stoup_fork_message(d, idx, &msg.fork);
 	else if (len == sizeof(msg.file) && msg.head.kind == STOUP_WIRE_FILE)
 		len = stoup_give_message(d, idx, &msg.file);
+	else if (len == sizeof(msg.pin) && msg.head.kind == STOUP_WIRE_PIN)
+		len = stoup_pin_message(d, idx, &msg.pin);
 	else
 		len = -EPROTO;
 	if (len < 0)

@@ -44,6 +44,9 @@ int stoup_cmd_exporter(int argc, char **argv);
 int stoup_cmd_definition(int argc, char **argv);
 int stoup_cmd_export(int argc, char **argv);
 int stoup_cmd_bench(int argc, char **argv);
+int stoup_cmd_warm(int argc, char **argv);
+int stoup_cmd_pin(int argc, char **argv);
+int stoup_cmd_unpin(int argc, char **argv);
 
 /* For stoup_cmd_bench (consumer/tools.h says what it does). */
 struct stoup_error;

@@ -34,6 +34,7 @@ static int work(struct stoup_daemon *d)
 	uint32_t cnt = stoup_requests_take(d);
 
 	cnt += stoup_loads_reap(d);
+	cnt += (uint32_t)stoup_quota_pump(d);
 	return stoup_loads_pump(d) || cnt > 0;
 }
 
@@ -102,6 +103,12 @@ static void tick(struct stoup_daemon *d)
 		stoup_daemon_end(d, "no consumer any more");
 }
 
+/* Does somebody wait that another one releases, for room in the pool or in a quota? */
+static int waits_for_release(const struct stoup_daemon *d)
+{
+	return d->starving || d->quota_first != STOUP_IDX_NONE;
+}
+
 /* The last look. 1 = there is something after all. */
 static int last_look(struct stoup_daemon *d)
 {
@@ -111,20 +118,20 @@ static int last_look(struct stoup_daemon *d)
 		return 1;
 	/* What drains for another reason than a claim is in nobody's way: the tick's look will do, and no
 	 * release has to ring. */
-	if (!d->starving && !stoup_ring_claim_active(d->ring))
+	if (!waits_for_release(d) && !stoup_ring_claim_active(d->ring))
 		return 0;
 	/* [R1] A lease released before the flag was seen is found by this scan; one released after it
 	 * rings. */
 	stoup_flag_raise(&d->control->starving);
 	stoup_evict_scan(d);
-	return stoup_loads_pump(d);
+	return stoup_quota_pump(d) | stoup_loads_pump(d);
 }
 
 static int timeout_ms(const struct stoup_daemon *d)
 {
 	uint64_t left = d->tick_ns > d->now_ns ? d->tick_ns - d->now_ns : 0;
 
-	if (d->starving && left > STARVE_MS * UINT64_C(1000000))
+	if (waits_for_release(d) && left > STARVE_MS * UINT64_C(1000000))
 		return STARVE_MS;
 	return (int)((left + 999999) / 1000000);
 }
@@ -154,7 +161,7 @@ static int spin(struct stoup_daemon *d)
 
 	if (until_ns > d->tick_ns)
 		until_ns = d->tick_ns;
-	while (d->now_ns < until_ns && !d->starving) {
+	while (d->now_ns < until_ns && !waits_for_release(d)) {
 		for (uint32_t i = 0; i < SPIN_LOOKS; i++) {
 			if (stoup_requests_pending(d) || stoup_reader_ready(d->reader) > 0 ||
 				stoup_decode_ready(d->decode))

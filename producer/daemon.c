@@ -277,6 +277,10 @@ static int make_memory(struct stoup_daemon *d, struct stoup_error *err)
 	if (rc < 0)
 		return rc;
 	fill_control(d);
+	stoup_quotas_init(d);
+	rc = stoup_pins_init(d, err);
+	if (rc < 0)
+		return rc;
 	return d->opt.mlock ? lock_memory(d, err) : 0;
 }
 
@@ -466,6 +470,7 @@ static int start(struct stoup_daemon *d, struct stoup_error *err)
 		return rc;
 	}
 	/* Only the owner of the lock may do this: what lies there is of a daemon that was killed. */
+	stoup_pins_look_back(d);
 	stoup_region_unlink_stale((uint32_t)d->uid, d->opt.pool);
 	rc = stoup_volumes_open(d, err);
 	if (rc == 0)
@@ -508,6 +513,7 @@ static void stop(struct stoup_daemon *d)
 	stoup_chores_destroy(d->closer);
 	stoup_chores_destroy(d->looker);
 	stoup_staging_destroy(d->staging);
+	stoup_pins_fini(d);
 	stoup_volumes_fini(d);
 	stoup_ring_destroy(d->ring);
 	for (uint32_t i = 0; d->consumers && i < d->opt.consumer_cap; i++) {

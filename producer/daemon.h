@@ -11,6 +11,7 @@
  *      takeover.c memory that is not free yet                 life.c     places of consumers, death, limits
  *      chores.c   what could make the loop wait         give.c     volumes' files for consumers
  *      log.c      lines on standard error               service.c  what a service manager is told
+ *      pins.c     blocks that are kept                   quota.c    what groups may lease together
  *
  *      a request's way:
  *      slot (consumer) --take--> waiter --+--> resident: grant
@@ -53,11 +54,13 @@
 #define STOUP_IDX_NONE UINT32_MAX
 #define STOUP_ACCESS_CAP                                                                           \
 	16u /* --allow-user, --allow-group, --monitor-user, --monitor-group: each */
-#define STOUP_SNAPSHOT_CAP 8u    /* snapshots that are served; consumers of older ones get ESTALE */
-#define STOUP_PLACE_SPARE  1024u /* places for volumes that come while the daemon runs */
-#define STOUP_FORK_NS      UINT64_C(10000000000) /* a child must come for its leases by then */
-#define STOUP_POOL_PART    4u /* a block may fill at most 1/4 of the pool: three others stay usable */
-#define STOUP_STOP_NS      INT64_C(1500000000) /* SIGTERM to exit: within 2 s with what comes after */
+#define STOUP_SNAPSHOT_CAP    8u /* snapshots that are served; consumers of older ones get ESTALE */
+#define STOUP_PLACE_SPARE     1024u /* places for volumes that come while the daemon runs */
+#define STOUP_FORK_NS         UINT64_C(10000000000) /* a child must come for its leases by then */
+#define STOUP_POOL_PART       4u /* a block may fill at most 1/4 of the pool: three others stay usable */
+#define STOUP_PIN_PERCENT     50u /* of the pool: what pins may keep, unless --pin-max says another */
+#define STOUP_PIN_PERCENT_MAX 75u /* the rest is one longest block, whatever is pinned */
+#define STOUP_STOP_NS         INT64_C(1500000000) /* SIGTERM to exit: within 2 s with what comes after */
 
 /* Who, besides root and the daemon's own user. Ids, not names: resolved once, at the command line. */
 struct stoup_access_list {
@@ -69,6 +72,15 @@ struct stoup_access {
 	struct stoup_access_list attach;  /* may lease, and look */
 	struct stoup_access_list monitor; /* may look: the control object alone */
 	uint32_t socket_mode;             /* 0 = the narrowest that lets all of the above connect */
+};
+
+/* GROUP=SIZE: what was given, resolved once. */
+struct stoup_quota_option {
+	char name[64];
+	const char *value; /* behind the '=' */
+	uint32_t kind, id; /* STOUP_QUOTA_*; gid or uid */
+	uint64_t bytes;    /* 0 = `percent` of the pool */
+	uint32_t percent;
 };
 
 struct stoup_daemon_options {
@@ -83,6 +95,10 @@ struct stoup_daemon_options {
 	uint32_t cpu_cnt;                       /* 0 = not pinned */
 	uint64_t spin_ns;                       /* the conductor polls that long before it sleeps */
 	uint64_t lease_bytes_cap;               /* 0 = a quarter of the pool */
+	uint64_t pin_bytes_cap;                 /* 0 = pin_percent of the pool */
+	uint32_t pin_percent;
+	struct stoup_quota_option quotas[STOUP_QUOTA_CAP]; /* the first that fits counts */
+	uint32_t quota_cnt;
 	uint64_t request_timeout_ns;
 	uint32_t request_cap; /* requests that one consumer may have in flight */
 	uint64_t takeover_ns; /* wait so long for memory that a killed daemon's pool still has */
@@ -125,6 +141,8 @@ struct stoup_volume {
 	uint32_t buffer_cnt;    /* buffers that load, hold or drain a block of it */
 	uint32_t block_len_max; /* its longest decoded block */
 	uint32_t leased_cnt;    /* of its buffers, at the last look for room */
+	uint32_t *pin_cnt;      /* per block: segments that pins count; above 0: it is kept */
+	uint8_t *pin_seen;      /* a bit per block: scratch of pins.c, all 0 between */
 };
 
 /* What the path of a store led to when it was read. */
@@ -137,8 +155,9 @@ struct stoup_store_mark {
 struct stoup_buffer {
 	uint64_t gen;
 	uint32_t volume_idx, block_idx;
-	uint32_t state; /* STOUP_BUFFER_* */
-	uint32_t ahead; /* loaded without a waiter and not used yet */
+	uint32_t state;  /* STOUP_BUFFER_* */
+	uint32_t ahead;  /* loaded without a waiter and not used yet */
+	uint32_t pinned; /* in the ring, and shown so */
 };
 
 enum stoup_load_state {
@@ -168,6 +187,10 @@ struct stoup_waiter {
 	uint64_t attach_no; /* a page is never reused, but its consumer index is */
 	uint64_t ticket;
 	uint64_t arrived_ns, deadline_ns;
+	uint64_t loading_bytes; /* counted in its consumer's */
+	/* In the queue of the quotas: what it will ask for then. */
+	uint32_t volume_idx, block_idx, quota;
+	int32_t step;
 };
 
 struct stoup_list { /* of loads, by index */
@@ -194,6 +217,11 @@ struct stoup_consumer {
 	uint64_t leased_bytes;
 	uint64_t oldest_ns;     /* of since_ns the earliest; 0 = holds nothing */
 	uint64_t over_since_ns; /* first look at which it held more than its share, or 0 */
+	uint32_t quota;         /* which one counts it, or STOUP_IDX_NONE */
+	uint64_t
+		loading_bytes; /* of blocks that are loaded for its requests, where it has a quota */
+	uint64_t asked_bytes;  /* at least what it leases by grants */
+	uint64_t quota_since_ns; /* first look at which it leased more, its quota used up; or 0 */
 	uint64_t deaf_look_ns, deaf_wait_ns;
 	int deaf_asked; /* a chore reads its memory map */
 	struct stoup_stream streams[STOUP_STREAM_CNT];
@@ -278,6 +306,18 @@ struct stoup_daemon {
 	struct stoup_list demand, ahead;  /* QUEUED */
 	uint32_t in_flight;               /* READING or DECODING */
 	uint32_t claim_load;              /* the load that the ring's claim is for, or NONE */
+	int claim_any;                    /* that claim is for what is pinned, too */
+
+	struct stoup_control_quota *quotas;
+	uint32_t quota_first, quota_last; /* waiters that their quotas keep, in order of arrival */
+
+	struct stoup_pin *pins; /* STOUP_PIN_CAP; the oldest first */
+	uint32_t pin_cnt, pins_lost;
+	uint64_t pin_bytes;                   /* of blocks that pins count, loaded or not */
+	uint64_t pinned_blocks, pinned_bytes; /* of those, what is in the pool and kept */
+	struct {
+		uint64_t block_cnt, bytes;
+	} pin_sum; /* scratch of pins.c */
 
 	struct stoup_log *log; /* log_own: also for those to whom the daemon is const */
 	struct stoup_log log_own;
@@ -311,6 +351,12 @@ static inline void stoup_time(struct stoup_daemon *d, enum stoup_histogram id, u
 	stoup_histogram_add(&d->histograms[id], ns);
 }
 
+/* `percent` of a length; does not overflow. */
+static inline uint64_t stoup_part_of(uint64_t len, uint32_t percent)
+{
+	return len / 100 * percent + len % 100 * percent / 100;
+}
+
 uint64_t stoup_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* Note an error in the control object's log (repetitions are counted) and on stderr (once a second for
@@ -319,7 +365,7 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The same for what a peer brought about. Peers have a part of the log and a rate on stderr of their own: what
  * they do, however varied, hides no error of the daemon's. */
-void stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
+uint64_t stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* The end of a path that is long, so that the reason behind it fits an error text. */
 const char *stoup_path_tail(const char *path);
@@ -567,6 +613,37 @@ void stoup_buffer_fill(struct stoup_daemon *d, uint32_t idx, uint64_t off, uint3
 	uint32_t volume_idx, uint32_t block_idx);
 void stoup_buffer_publish(struct stoup_daemon *d, uint32_t idx, int ahead);
 void stoup_buffer_abandon(struct stoup_daemon *d, uint32_t idx);
+
+/* ---- pins.c ----------------------------------------------------------------------------------- */
+
+int stoup_pins_init(
+	struct stoup_daemon *d, struct stoup_error *err); /* when the pool has its size */
+void stoup_pins_fini(struct stoup_daemon *d);
+/* Before the control object of a daemon that was killed goes: had it pins? */
+void stoup_pins_look_back(struct stoup_daemon *d);
+/* A volume left the newest snapshot, or came into it. */
+void stoup_pins_retired(struct stoup_daemon *d, uint32_t volume_idx);
+void stoup_pins_born(struct stoup_daemon *d, uint32_t volume_idx);
+void stoup_pin_buffer_loaded(
+	struct stoup_daemon *d, uint32_t idx); /* RESIDENT: kept, if a pin counts it */
+void stoup_pin_buffer_end(struct stoup_daemon *d, uint32_t idx); /* kept no more */
+/* A message of consumer idx: answers it. Negative: the peer is to be hung up on. */
+int stoup_pin_message(struct stoup_daemon *d, uint32_t idx, const struct stoup_wire_pin *asked);
+
+/* ---- quota.c ---------------------------------------------------------------------------------- */
+
+/* GROUP=SIZE, group:GROUP=, user:USER=; the value is the caller's to read. 0 or -EINVAL, -ENOENT with text. */
+int stoup_quota_parse(const char *text, struct stoup_quota_option *ret, struct stoup_error *err);
+void stoup_quotas_init(struct stoup_daemon *d); /* when the pool has its size */
+/* Which quota counts the peer of a socket: the first that names its user or one of its groups; STOUP_IDX_NONE. */
+uint32_t stoup_quota_of(const struct stoup_daemon *d, int sock_fd, const struct ucred *cred);
+/* Let go on who waits and has room now, and fail whose deadline is near. Returns 1 when something moved. */
+int stoup_quota_pump(struct stoup_daemon *d);
+void stoup_quota_forget(struct stoup_daemon *d, uint32_t consumer_idx); /* it is gone */
+void stoup_quota_fail_all(struct stoup_daemon *d, int error);
+void stoup_quotas_publish(struct stoup_daemon *d);
+/* At the tick: does it lease what it did not ask for? */
+void stoup_quota_look(struct stoup_daemon *d, uint32_t consumer_idx);
 
 /* ---- publish.c -------------------------------------------------------------------------------- */
 

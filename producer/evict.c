@@ -11,7 +11,9 @@
 
 #include "shm/lease.h"
 
-#define VOLUME_BATCH 1024u /* buffers of a closed volume in one pass: bounds the stack */
+#define PIN_YIELD_NS                                                                               \
+	UINT64_C(250000000) /* so long a request waits for leases before pins yield to it */
+#define VOLUME_BATCH 1024u  /* buffers of a closed volume in one pass: bounds the stack */
 
 static _Atomic uint64_t *residency_of(const struct stoup_daemon *d, const struct stoup_buffer *b)
 {
@@ -45,6 +47,7 @@ void stoup_buffer_fill(struct stoup_daemon *d, uint32_t idx, uint64_t off, uint3
 	atomic_store_explicit(&entry->block_idx, block_idx, memory_order_relaxed);
 	atomic_store_explicit(&entry->refs, 0, memory_order_relaxed);
 	atomic_store_explicit(&entry->used_cnt, 0, memory_order_relaxed);
+	atomic_store_explicit(&entry->flags, 0, memory_order_relaxed);
 	show_state(d, idx);
 }
 
@@ -57,6 +60,7 @@ void stoup_buffer_publish(struct stoup_daemon *d, uint32_t idx, int ahead)
 	atomic_store_explicit(&d->table[idx].loaded_ns, d->now_ns, memory_order_relaxed);
 	show_state(d, idx);
 	stoup_ring_loaded(d->ring, idx);
+	stoup_pin_buffer_loaded(d, idx);
 	STOUP_HOOK("load.decoded");
 	stoup_residency_publish(residency_of(d, b), stoup_word(b->gen, idx)); /* [L2] */
 }
@@ -185,6 +189,8 @@ static void scan_consumer(struct stoup_daemon *d, uint32_t consumer_idx)
 		c->leased_bytes += atomic_load_explicit(
 			&d->table[stoup_word_idx(v)].len, memory_order_relaxed);
 	}
+	if (c->asked_bytes > c->leased_bytes)
+		c->asked_bytes = c->leased_bytes;
 }
 
 void stoup_evict_look(struct stoup_daemon *d, uint32_t consumer_idx)
@@ -336,16 +342,27 @@ void stoup_evict_volume(struct stoup_daemon *d, uint32_t volume_idx)
 int stoup_claim_room(
 	struct stoup_daemon *d, uint32_t load_idx, uint64_t len, struct stoup_ring_plan *plan)
 {
-	uint32_t cnt;
+	uint32_t cnt, idx;
 
+	/* It has waited for others' leases: what is pinned is nobody's, and must keep nobody from reading. */
+	if (d->claim_load == load_idx && !d->claim_any && d->pinned_blocks > 0 &&
+		d->now_ns - d->loads[load_idx].queued_ns >= PIN_YIELD_NS)
+		stoup_claim_cancel(d);
 	if (d->claim_load == STOUP_IDX_NONE) {
-		if (stoup_ring_claim(d->ring, len) < 0)
+		d->claim_any = d->now_ns - d->loads[load_idx].queued_ns >= PIN_YIELD_NS;
+		if ((d->claim_any ? stoup_ring_claim_any(d->ring, len)
+				  : stoup_ring_claim(d->ring, len)) < 0)
 			return 0;
 		d->claim_load = load_idx;
 		stoup_counter_add(d, STOUP_COUNTER_CLAIMS, 1);
 	}
 	if (d->claim_load != load_idx)
 		return 0;
+	/* Also what was loaded into the window since. */
+	while ((idx = stoup_ring_claim_pinned(d->ring)) != STOUP_RING_IDX_NONE) {
+		stoup_pin_buffer_end(d, idx);
+		stoup_counter_add(d, STOUP_COUNTER_PINS_YIELDED, 1);
+	}
 	while ((cnt = stoup_ring_claim_plan(d->ring, plan)) > 0)
 		evict_pass(d, plan->evict, cnt, 1);
 	if (!stoup_ring_claim_ready(d->ring))

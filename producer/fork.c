@@ -101,6 +101,9 @@ int stoup_fork_copy(struct stoup_daemon *d, uint32_t idx, uint32_t asker, uint64
 	to = &d->consumers[place];
 	to->pid = from->pid;
 	to->uid = from->uid;
+	/* The copy is not asked for: it counts, and is granted. */
+	to->quota = from->quota;
+	to->asked_bytes = UINT64_MAX / 2;
 	to->snapshot_seq = from->snapshot_seq;
 	to->fork_parent_no = d->consumers[asker].attach_no;
 	to->cut = from->cut || idx != asker;
@@ -180,6 +183,7 @@ static int answer_child(const struct stoup_daemon *d, uint32_t idx)
 		.fingerprint = d->control->fingerprint,
 		.attach_no = c->attach_no,
 		.consumer_idx = idx,
+		.flags = c->quota != STOUP_IDX_NONE ? STOUP_REPLY_ASKS : 0,
 		.snapshot_seq = c->snapshot_seq};
 	int fds[STOUP_WIRE_FD_FIXED];
 
@@ -207,6 +211,7 @@ int stoup_fork_redeem(struct stoup_daemon *d, uint64_t ticket, int sock_fd,
 	rc = stoup_consumer_join(d, idx, sock_fd, cred, err);
 	if (rc < 0)
 		return rc;
+	c->quota = stoup_quota_of(d, sock_fd, cred);
 	rc = answer_child(d, idx);
 	if (rc < 0) {
 		/* The leases still wait: the child may come again. */

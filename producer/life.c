@@ -90,6 +90,7 @@ int stoup_consumer_place(struct stoup_daemon *d, uint32_t idx, struct stoup_erro
 	memset(seen, 0, d->opt.cell_cap * sizeof(seen[0]));
 	memset(since_ns, 0, d->opt.cell_cap * sizeof(since_ns[0]));
 	c->page.fd = c->page.ro_fd = c->sock_fd = c->pid_fd = c->bell_fd = -1;
+	c->quota = STOUP_IDX_NONE;
 	c->attach_no = ++d->attach_seq;
 	c->attach_ns = d->now_ns;
 	/* The label is how a memory map tells whether the page is still there. */
@@ -243,8 +244,8 @@ void stoup_consumer_drop(struct stoup_daemon *d, uint32_t idx, enum stoup_counte
 
 	if (c->state == STOUP_CONSUMER_NONE)
 		return;
-	stoup_log_debug(d, "consumer %u left (%s): process %u of user %u", idx, d->counters[why].name,
-		c->pid, c->uid);
+	stoup_log_debug(d, "consumer %u left (%s): process %u of user %u", idx,
+		d->counters[why].name, c->pid, c->uid);
 	stoup_evict_look(d, idx);
 	stoup_publish_refused(d, idx);
 	stoup_publish_past(d, idx);
@@ -436,5 +437,7 @@ void stoup_consumer_tick(struct stoup_daemon *d)
 			stoup_consumer_drop(d, i, STOUP_COUNTER_DETACHES);
 		if (d->consumers[i].state != STOUP_CONSUMER_NONE)
 			quota_look(d, i);
+		if (d->consumers[i].state != STOUP_CONSUMER_NONE)
+			stoup_quota_look(d, i);
 	}
 }

@@ -101,7 +101,7 @@ uint64_t stoup_log_error(struct stoup_daemon *d, int code, const char *fmt, ...)
 	return (uint64_t)idx + 1;
 }
 
-void stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
+uint64_t stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
 {
 	char text[STOUP_ERROR_TEXT_CAP] = {0};
 	uint32_t idx;
@@ -113,6 +113,7 @@ void stoup_log_peer(struct stoup_daemon *d, int code, const char *fmt, ...)
 	idx = error_slot(d, text, STOUP_ERROR_CAP - PEER_SLOT_CNT, STOUP_ERROR_CAP);
 	if (error_note(d, idx, code, text))
 		stoup_log_line(d->log, STOUP_LOG_WARNING, stoup_now_ns(), text);
+	return (uint64_t)idx + 1;
 }
 
 void stoup_log_info(const struct stoup_daemon *d, const char *fmt, ...)
@@ -302,6 +303,7 @@ void stoup_publish(struct stoup_daemon *d)
 			publish_limits(d, i, &cells, &bytes);
 		}
 	publish_sums(d);
+	stoup_quotas_publish(d);
 	stoup_holders_publish(d);
 	stoup_gauge(d, STOUP_COUNTER_LIMIT_CELLS, cells);
 	stoup_gauge(d, STOUP_COUNTER_LIMIT_BYTES, bytes);

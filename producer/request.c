@@ -5,21 +5,13 @@
  * write anything into it at any time. Whatever it writes, the conductor grants only into a cell of that
  * page, only by compare-and-swap, and only a word of a resident block.
  */
-#include "producer/daemon.h"
+#include "producer/request.h"
 
 #include <errno.h>
 #include "codec/block.h"
 #include "shm/futex.h"
 #include "shm/lease.h"
 #include "shm/sample.h"
-
-/* One request, read once. */
-struct request {
-	uint32_t kind, slot_idx, cell_idx, volume_idx, block_idx;
-	uint32_t ahead_cnt, ahead_volume_idx, ahead_block_idx;
-	int32_t ahead_step;
-	uint64_t ticket, deadline_ns;
-};
 
 void stoup_requests_init(struct stoup_daemon *d)
 {
@@ -53,11 +45,16 @@ static void grant(struct stoup_daemon *d, uint32_t consumer_idx, uint32_t slot_i
 {
 	struct stoup_page *page = d->consumers[consumer_idx].page.base;
 	uint64_t w = stoup_word(d->buffers[buffer_idx].gen, buffer_idx);
+	uint32_t len;
 
 	if (stoup_lease_grant(&page->cells[cell_idx], ticket, w)) { /* [G1] */
 		STOUP_HOOK("grant.cell");
 		d->buffers[buffer_idx].ahead = 0;
 		stoup_ring_granted(d->ring, buffer_idx, consumer_idx);
+		/* Until the next look finds it in the cell. */
+		len = atomic_load_explicit(&d->table[buffer_idx].len, memory_order_relaxed);
+		d->consumers[consumer_idx].leased_bytes += len;
+		d->consumers[consumer_idx].asked_bytes += len;
 		stoup_counter_add(d, STOUP_COUNTER_GRANTS, 1);
 	} else {
 		stoup_counter_add(d, STOUP_COUNTER_GRANTS_LOST, 1);
@@ -66,20 +63,21 @@ static void grant(struct stoup_daemon *d, uint32_t consumer_idx, uint32_t slot_i
 	slot_end(page, slot_idx, 0, stoup_now_ns()); /* [M2] */
 }
 
-/* The consumer of a waiter, or NULL when it ended since: its page is gone and nothing is owed. */
-static struct stoup_consumer *waiter_consumer(struct stoup_daemon *d, const struct stoup_waiter *w)
+struct stoup_consumer *stoup_waiter_consumer(struct stoup_daemon *d, const struct stoup_waiter *w)
 {
 	struct stoup_consumer *c = &d->consumers[w->consumer_idx];
 
 	return c->page.base && c->attach_no == w->attach_no ? c : NULL;
 }
 
-static void waiter_put(struct stoup_daemon *d, uint32_t idx)
+void stoup_waiter_put(struct stoup_daemon *d, uint32_t idx)
 {
-	struct stoup_consumer *c = waiter_consumer(d, &d->waiters[idx]);
+	struct stoup_consumer *c = stoup_waiter_consumer(d, &d->waiters[idx]);
 
-	if (c)
+	if (c) {
 		c->waiting_cnt--;
+		c->loading_bytes -= d->waiters[idx].loading_bytes;
+	}
 	d->waiter_cnt--;
 	d->waiters[idx].next = d->waiter_free;
 	d->waiter_free = idx;
@@ -93,10 +91,10 @@ void stoup_waiters_grant(struct stoup_daemon *d, struct stoup_load *load)
 		const struct stoup_waiter *w = &d->waiters[i];
 
 		next = w->next;
-		if (waiter_consumer(d, w))
+		if (stoup_waiter_consumer(d, w))
 			grant(d, w->consumer_idx, w->slot_idx, w->cell_idx, w->ticket,
 				load->buffer_idx);
-		waiter_put(d, i);
+		stoup_waiter_put(d, i);
 	}
 	load->waiter_first = load->waiter_last = STOUP_IDX_NONE;
 }
@@ -107,7 +105,7 @@ void stoup_waiters_fail(struct stoup_daemon *d, struct stoup_load *load, int err
 
 	for (uint32_t i = load->waiter_first; i != STOUP_IDX_NONE; i = next) {
 		const struct stoup_waiter *w = &d->waiters[i];
-		const struct stoup_consumer *c = waiter_consumer(d, w);
+		const struct stoup_consumer *c = stoup_waiter_consumer(d, w);
 
 		next = w->next;
 		if (c) {
@@ -116,7 +114,7 @@ void stoup_waiters_fail(struct stoup_daemon *d, struct stoup_load *load, int err
 			stoup_counter_add(d, STOUP_COUNTER_STALE, error == -ESTALE);
 			slot_end(c->page.base, w->slot_idx, error, detail);
 		}
-		waiter_put(d, i);
+		stoup_waiter_put(d, i);
 	}
 	load->waiter_first = load->waiter_last = STOUP_IDX_NONE;
 }
@@ -142,7 +140,7 @@ void stoup_requests_samples(struct stoup_daemon *d, uint32_t consumer_idx)
 		sample_note(d, &page->slots[i]);
 }
 
-static void request_read(struct request *r, struct stoup_page *page, uint32_t slot_idx)
+static void request_read(struct stoup_request *r, struct stoup_page *page, uint32_t slot_idx)
 {
 	struct stoup_slot *s = &page->slots[slot_idx];
 
@@ -167,8 +165,7 @@ static int too_long(const struct stoup_daemon *d, const struct stoup_vol_block *
 	return !straight && block->stored_len > stoup_staging_stored_cap(d->staging);
 }
 
-/* Why a demand can not be served whatever happens, or 0. */
-static int request_check(struct stoup_daemon *d, const struct request *r, uint64_t *detail)
+int stoup_request_check(struct stoup_daemon *d, const struct stoup_request *r, uint64_t *detail)
 {
 	const struct stoup_vol_block *block;
 	const struct stoup_volume *v;
@@ -205,14 +202,12 @@ static int request_check(struct stoup_daemon *d, const struct request *r, uint64
 	return 0;
 }
 
-static void wait_for(
-	struct stoup_daemon *d, uint32_t consumer_idx, const struct request *r, uint32_t load_idx)
+uint32_t stoup_waiter_take(
+	struct stoup_daemon *d, uint32_t consumer_idx, const struct stoup_request *r)
 {
-	struct stoup_load *load = &d->loads[load_idx];
 	uint32_t idx = d->waiter_free;
-	struct stoup_waiter *w;
+	struct stoup_waiter *w = &d->waiters[idx];
 
-	w = &d->waiters[idx];
 	d->waiter_free = w->next;
 	d->waiter_cnt++;
 	*w = (struct stoup_waiter){.consumer_idx = consumer_idx,
@@ -224,6 +219,21 @@ static void wait_for(
 		.arrived_ns = d->now_ns,
 		.deadline_ns = r->deadline_ns};
 	d->consumers[consumer_idx].waiting_cnt++;
+	return idx;
+}
+
+static void wait_for(struct stoup_daemon *d, uint32_t consumer_idx, const struct stoup_request *r,
+	uint32_t load_idx)
+{
+	struct stoup_load *load = &d->loads[load_idx];
+	uint32_t idx = stoup_waiter_take(d, consumer_idx, r);
+
+	/* It is admitted: what comes for it counts already. */
+	if (d->consumers[consumer_idx].quota != STOUP_IDX_NONE) {
+		d->waiters[idx].loading_bytes =
+			d->volumes[r->volume_idx].file->index->blocks[r->block_idx].raw_len;
+		d->consumers[consumer_idx].loading_bytes += d->waiters[idx].loading_bytes;
+	}
 	if (load->waiter_first == STOUP_IDX_NONE) {
 		load->waiter_first = idx;
 	} else {
@@ -242,34 +252,32 @@ void stoup_waiters_time(struct stoup_daemon *d, const struct stoup_load *load)
 		stoup_time(d, STOUP_HISTOGRAM_QUEUE, load->read_ns - d->waiters[i].arrived_ns);
 }
 
-static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct request *r)
+void stoup_request_fail(struct stoup_daemon *d, uint32_t consumer_idx, uint32_t slot_idx, int error,
+	uint64_t detail)
 {
-	struct stoup_page *page = d->consumers[consumer_idx].page.base;
-	const struct stoup_volume *volume;
-	uint64_t w, detail;
-	uint32_t load_idx;
-	int32_t step;
-	int rc;
+	/* Before the answer: who has it finds it counted. */
+	stoup_counter_add(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
+	stoup_counter_add(d, STOUP_COUNTER_STALE, error == -ESTALE);
+	slot_end(d->consumers[consumer_idx].page.base, slot_idx, error, detail);
+}
 
-	stoup_counter_add(d, STOUP_COUNTER_REQUESTS, 1);
-	rc = request_check(d, r, &detail);
-	if (rc < 0)
-		goto out_fail;
-	step = r->ahead_step == -1 ? -1 : 1;
-	stoup_streams_ask(
-		d->consumers[consumer_idx].streams, r->volume_idx, r->block_idx, step, d->now_ns);
-	volume = &d->volumes[r->volume_idx];
-	w = atomic_load_explicit(&volume->residency[r->block_idx], memory_order_relaxed);
+int stoup_request_serve(
+	struct stoup_daemon *d, uint32_t consumer_idx, const struct stoup_request *r)
+{
+	const struct stoup_volume *volume = &d->volumes[r->volume_idx];
+	uint64_t w = atomic_load_explicit(&volume->residency[r->block_idx], memory_order_relaxed);
+	int32_t step = r->ahead_step == -1 ? -1 : 1;
+	uint32_t load_idx;
+
 	if (w != 0) {
 		grant(d, consumer_idx, r->slot_idx, r->cell_idx, r->ticket, stoup_word_idx(w));
-		return;
+		return 0;
 	}
 	/* One waiter per slot: only a page that sets bits of requests which were not answered yet can want
 	 * more. It is refused before it has queued anything, so that it takes nothing from others. */
-	rc = -EBUSY;
 	if (d->consumers[consumer_idx].waiting_cnt >= d->opt.request_cap) {
 		stoup_counter_add(d, STOUP_COUNTER_LIMIT_REQUESTS, 1);
-		goto out_fail;
+		return -EBUSY;
 	}
 	load_idx = volume->load_idx[r->block_idx];
 	if (load_idx == STOUP_IDX_NONE)
@@ -277,16 +285,32 @@ static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct r
 	else
 		stoup_load_promote(d, load_idx);
 	if (load_idx == STOUP_IDX_NONE)
-		goto out_fail;
+		return -EBUSY;
 	wait_for(d, consumer_idx, r, load_idx);
-	return;
-out_fail:
-	stoup_counter_add(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
-	stoup_counter_add(d, STOUP_COUNTER_STALE, rc == -ESTALE);
-	slot_end(page, r->slot_idx, rc, detail);
+	return 0;
 }
 
-static void read_ahead(struct stoup_daemon *d, const struct request *r)
+static void demand(struct stoup_daemon *d, uint32_t consumer_idx, const struct stoup_request *r)
+{
+	uint64_t detail;
+	int rc;
+
+	stoup_counter_add(d, STOUP_COUNTER_REQUESTS, 1);
+	rc = stoup_request_check(d, r, &detail);
+	if (rc == 0) {
+		stoup_streams_ask(d->consumers[consumer_idx].streams, r->volume_idx, r->block_idx,
+			r->ahead_step == -1 ? -1 : 1, d->now_ns);
+		if (stoup_quota_admits(d, consumer_idx,
+			    d->volumes[r->volume_idx].file->index->blocks[r->block_idx].raw_len))
+			rc = stoup_request_serve(d, consumer_idx, r);
+		else
+			rc = stoup_quota_wait(d, consumer_idx, r);
+	}
+	if (rc < 0)
+		stoup_request_fail(d, consumer_idx, r->slot_idx, rc, detail);
+}
+
+static void read_ahead(struct stoup_daemon *d, const struct stoup_request *r)
 {
 	const struct stoup_volume *volume;
 	int64_t block = r->ahead_block_idx;
@@ -323,7 +347,7 @@ static uint32_t take_from(struct stoup_daemon *d, uint32_t consumer_idx)
 	if (bits)
 		stoup_evict_look(d, consumer_idx);
 	for (; bits; bits &= bits - 1, cnt++) {
-		struct request r;
+		struct stoup_request r;
 
 		request_read(&r, page, (uint32_t)__builtin_ctzll(bits));
 		sample_note(d, &page->slots[r.slot_idx]);
@@ -362,7 +386,7 @@ int stoup_requests_pending(const struct stoup_daemon *d)
 
 /* A starved request fails a little before its deadline, so that the consumer learns the reason instead
  * of timing out: 25 ms, or a quarter of a shorter wait. */
-static int expired(const struct stoup_daemon *d, const struct stoup_waiter *w)
+int stoup_waiter_expired(const struct stoup_daemon *d, const struct stoup_waiter *w)
 {
 	uint64_t whole = w->deadline_ns > w->arrived_ns ? w->deadline_ns - w->arrived_ns : 0;
 	uint64_t margin = whole / 4 < 25000000 ? whole / 4 : 25000000;
@@ -378,10 +402,10 @@ static void expire_load(struct stoup_daemon *d, uint32_t load_idx)
 
 	for (uint32_t i = load->waiter_first; i != STOUP_IDX_NONE; i = next) {
 		struct stoup_waiter *w = &d->waiters[i];
-		const struct stoup_consumer *c = waiter_consumer(d, w);
+		const struct stoup_consumer *c = stoup_waiter_consumer(d, w);
 
 		next = w->next;
-		if (c && !(d->starving && expired(d, w))) {
+		if (c && !(d->starving && stoup_waiter_expired(d, w))) {
 			kept = i;
 			continue;
 		}
@@ -394,7 +418,7 @@ static void expire_load(struct stoup_daemon *d, uint32_t load_idx)
 			load->waiter_first = next;
 		else
 			d->waiters[kept].next = next;
-		waiter_put(d, i);
+		stoup_waiter_put(d, i);
 	}
 	load->waiter_last = kept;
 	if (load->waiter_first == STOUP_IDX_NONE)
@@ -413,6 +437,7 @@ void stoup_requests_expire(struct stoup_daemon *d)
 
 void stoup_requests_forget(struct stoup_daemon *d, uint32_t consumer_idx)
 {
+	stoup_quota_forget(d, consumer_idx);
 	for (uint32_t i = 0; i < d->load_cap; i++) {
 		struct stoup_load *load = &d->loads[i];
 		uint32_t kept = STOUP_IDX_NONE, next;
@@ -429,7 +454,7 @@ void stoup_requests_forget(struct stoup_daemon *d, uint32_t consumer_idx)
 				load->waiter_first = next;
 			else
 				d->waiters[kept].next = next;
-			waiter_put(d, w);
+			stoup_waiter_put(d, w);
 		}
 		load->waiter_last = kept;
 		if (load->state == STOUP_LOAD_QUEUED && !load->ahead && kept == STOUP_IDX_NONE)
@@ -441,6 +466,7 @@ void stoup_requests_fail_all(struct stoup_daemon *d, int error)
 {
 	uint32_t next;
 
+	stoup_quota_fail_all(d, error);
 	for (uint32_t i = d->demand.first; i != STOUP_IDX_NONE; i = next) {
 		next = d->loads[i].next;
 		stoup_waiters_fail(d, &d->loads[i], error, 0);

@@ -212,6 +212,11 @@ static void publish(struct stoup_daemon *d, const struct stoup_rescan_diff *diff
 	/* stoup_wait_news sleeps on the low half. */
 	stoup_futex_wake((_Atomic uint32_t *)(uintptr_t)&d->control->snapshot_seq, UINT32_MAX);
 	lengths_set(d);
+	/* Those first that make room. */
+	for (uint32_t i = 0; i < diff->retired_cnt; i++)
+		stoup_pins_retired(d, diff->retired[i]);
+	for (uint32_t i = 0; i < diff->born_cnt; i++)
+		stoup_pins_born(d, diff->born[i].place_idx);
 	stoup_volumes_say_large(d, seq);
 	stoup_log_info(d, "snapshot %llu: %u volume(s) new, %u retired, %u served",
 		(unsigned long long)seq, diff->born_cnt, diff->retired_cnt,

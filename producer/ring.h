@@ -253,8 +253,13 @@ void stoup_ring_consumer_gone(struct stoup_ring *ring, uint32_t consumer);
  *      stoup_ring_claim_cancel the requester timed out or died: what is free is free for all; a
  *                              buffer that is draining stays so until its leases are gone
  *
+ * A window without pinned buffers is taken if there is one; stoup_ring_claim_any looks at them as at others, but the
+ * dearest. Pins inside of the window are to be taken away before it is planned: stoup_ring_claim_pinned names one.
+ *
  * stoup_ring_claim: 0, or -EBUSY (there is a claim), or -ENOBUFS (len is above region_len). */
 int stoup_ring_claim(struct stoup_ring *ring, uint64_t len);
+int stoup_ring_claim_any(struct stoup_ring *ring, uint64_t len);
+uint32_t stoup_ring_claim_pinned(const struct stoup_ring *ring);
 uint32_t stoup_ring_claim_plan(struct stoup_ring *ring, struct stoup_ring_plan *plan);
 int stoup_ring_claim_active(const struct stoup_ring *ring);
 int stoup_ring_claim_ready(const struct stoup_ring *ring);

@@ -20,6 +20,7 @@
 #define BLOCKED       UINT32_MAX
 #define WEIGHT_UNIT   256u
 #define WEIGHT_UNREAD (UINT32_C(1) << 16) /* above all others */
+#define WEIGHT_PINNED (UINT32_C(1) << 20) /* of a claim over which pins yield: the last that goes */
 
 /* Chosen with bench/evict_sim: a cursor that comes outweighs re-use in the past, from two turnovers
  * away on (farms of workers then decode least), and read-ahead spares what is needed within a
@@ -328,14 +329,26 @@ enum stoup_ring_outcome stoup_ring_reserve(struct stoup_ring *ring, struct stoup
 
 /* ---- the claim ---- */
 
-/* What stands in the way of a claim: everything that cannot go now. */
+static int is_pinned(const struct stoup_ring *ring, uint32_t id)
+{
+	return id < ring->config.buffer_cap && ring->buf[id].pins > 0;
+}
+
+/* What stands in the way of a claim: everything that cannot go now. Pins can, where they are to yield. */
 static uint64_t claim_held(const struct stoup_ring *ring, uint32_t id)
 {
 	if (id >= ring->config.buffer_cap)
 		return 0;
-	if (ring->node[id].state == STOUP_RING_READY && !stoup_ring_held(ring, id))
+	if (ring->node[id].state == STOUP_RING_READY && !stoup_ring_refs(ring, id))
 		return 0;
 	return ring->node[id].len;
+}
+
+static uint32_t claim_weight(struct stoup_ring *ring, uint32_t id, uint64_t held)
+{
+	if (held)
+		return 0;
+	return is_pinned(ring, id) ? WEIGHT_PINNED : weigh(ring, id, STOUP_RING_DEMAND);
 }
 
 static int claim_better(const struct window *a, const struct window *b)
@@ -343,7 +356,7 @@ static int claim_better(const struct window *a, const struct window *b)
 	return a->held != b->held ? a->held < b->held : a->cost < b->cost;
 }
 
-static struct window claim_search(struct stoup_ring *ring, uint64_t len)
+static struct window claim_search(struct stoup_ring *ring, uint64_t len, int over_pins)
 {
 	struct window best = no_window, w;
 	uint32_t buf_min = ring->spare_buf_cnt ? 0 : 1;
@@ -354,7 +367,11 @@ static struct window claim_search(struct stoup_ring *ring, uint64_t len)
 		uint32_t left;
 
 		ring->counters.look_cnt++;
-		ring->node[id].weight = held ? 0 : weigh(ring, id, STOUP_RING_DEMAND);
+		if (!over_pins && is_pinned(ring, id)) {
+			window_clear(&w);
+			continue;
+		}
+		ring->node[id].weight = claim_weight(ring, id, held);
 		window_push(ring, &w, id, held);
 		for (left = w.left; window_shrink(ring, &w, len, buf_min); left = w.left)
 			w.held -= claim_held(ring, left);
@@ -388,20 +405,33 @@ static void claim_reserve(struct stoup_ring *ring, const struct window *w, uint6
 	}
 }
 
-int stoup_ring_claim(struct stoup_ring *ring, uint64_t len)
+static int claim_begin(struct stoup_ring *ring, uint64_t len, int over_pins)
 {
-	struct window w;
+	struct window w = no_window;
 
 	assert(!ring->open_cnt && len);
 	if (ring->claim.end)
 		return -EBUSY;
 	len = (len + STOUP_RING_PAGE_LEN - 1) / STOUP_RING_PAGE_LEN * STOUP_RING_PAGE_LEN;
-	w = claim_search(ring, len);
+	if (!over_pins)
+		w = claim_search(ring, len, 0);
+	if (w.left == STOUP_NODE_NONE)
+		w = claim_search(ring, len, 1);
 	if (w.left == STOUP_NODE_NONE)
 		return -ENOBUFS;
 	claim_reserve(ring, &w, len);
 	ring->counters.claim_cnt++;
 	return 0;
+}
+
+int stoup_ring_claim(struct stoup_ring *ring, uint64_t len)
+{
+	return claim_begin(ring, len, 0);
+}
+
+int stoup_ring_claim_any(struct stoup_ring *ring, uint64_t len)
+{
+	return claim_begin(ring, len, 1);
 }
 
 /* The first extent of the claimed window. */
@@ -412,6 +442,17 @@ static uint32_t claim_first(const struct stoup_ring *ring)
 	while (ring->node[id].off < ring->claim.off)
 		id = ring->node[id].next;
 	return id;
+}
+
+uint32_t stoup_ring_claim_pinned(const struct stoup_ring *ring)
+{
+	uint32_t id = ring->claim.end ? claim_first(ring) : STOUP_NODE_NONE;
+
+	for (; id != STOUP_NODE_NONE && ring->node[id].off < ring->claim.end;
+		id = ring->node[id].next)
+		if (is_pinned(ring, id))
+			return id;
+	return STOUP_RING_IDX_NONE;
 }
 
 uint32_t stoup_ring_claim_plan(struct stoup_ring *ring, struct stoup_ring_plan *plan)

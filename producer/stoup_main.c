@@ -32,6 +32,9 @@ static const struct command commands[] = {
 	{"holders", "show who holds blocks of which series, and since when", stoup_cmd_holders},
 	{"log", "show the daemon's last errors, with counts", stoup_cmd_log},
 	{"exporter", "serve metrics of pools for Prometheus, and a page", stoup_cmd_exporter},
+	{"warm", "load series into a pool before its workers come", stoup_cmd_warm},
+	{"pin", "keep series in a pool though nobody reads them", stoup_cmd_pin},
+	{"unpin", "keep them no longer", stoup_cmd_unpin},
 	{"check", "is this machine fit for a pool, and what mends it", stoup_cmd_check},
 	{"bench", "measure scans of a store or a pool on this machine", stoup_cmd_bench},
 };

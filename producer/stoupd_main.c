@@ -35,6 +35,9 @@ static const char usage_text[] =
 	"  --cells N              leases of one consumer (default and at most 1024)\n"
 	"  --lease-bytes SIZE     bytes that one consumer may hold (default: a quarter of the pool, all of\n"
 	"                         a pool that holds all data; at least one largest block)\n"
+	"  --quota GROUP=SIZE|N%  bytes that the consumers of a group may hold together, or user:NAME=SIZE of a user; up to\n"
+	"                         16 times, the first that fits counts\n"
+	"  --pin-max SIZE|N%      bytes that pins may keep (stoup pin): default 50%, at most 75% of the pool; 0: none\n"
 	"  --requests N           requests of one consumer in flight (default and at most 64)\n"
 	"  --request-timeout TIME wait for a block of programs that set no time-out (30s)\n"
 	"  --threads N            decode workers (default: one for each of --cpus, else for each core)\n"
@@ -78,6 +81,8 @@ enum {
 	OPT_CONSUMERS,
 	OPT_CELLS,
 	OPT_LEASE_BYTES,
+	OPT_PIN_MAX,
+	OPT_QUOTA,
 	OPT_REQUEST_TIMEOUT,
 	OPT_THREADS,
 	OPT_CPUS,
@@ -113,6 +118,8 @@ static const struct option long_options[] = {
 	{"consumers", required_argument, NULL, OPT_CONSUMERS},
 	{"cells", required_argument, NULL, OPT_CELLS},
 	{"lease-bytes", required_argument, NULL, OPT_LEASE_BYTES},
+	{"pin-max", required_argument, NULL, OPT_PIN_MAX},
+	{"quota", required_argument, NULL, OPT_QUOTA},
 	{"request-timeout", required_argument, NULL, OPT_REQUEST_TIMEOUT},
 	{"threads", required_argument, NULL, OPT_THREADS},
 	{"cpus", required_argument, NULL, OPT_CPUS},
@@ -289,6 +296,58 @@ static int cpu_option(struct stoup_daemon_options *opt, int which, const char *a
 	return -EINVAL;
 }
 
+/* SIZE, or N% of the pool. */
+static int share(const char *text, uint32_t percent_max, uint64_t *ret_bytes, uint32_t *ret_percent)
+{
+	size_t len = strlen(text);
+	unsigned long value;
+	char *end;
+
+	*ret_bytes = 0;
+	*ret_percent = 0;
+	if (len > 1 && text[len - 1] == '%') {
+		value = strtoul(text, &end, 10);
+		if (end == text + len - 1 && text[0] >= '0' && text[0] <= '9' &&
+			value <= percent_max) {
+			*ret_percent = (uint32_t)value;
+			return 0;
+		}
+	} else if (stoup_size_parse(text, ret_bytes) == 0) {
+		return 0;
+	}
+	fprintf(stderr,
+		"stoupd: --%s '%s': a size such as 64M is wanted, or a part of the pool from 0%% to %u%%\n",
+		asked, text, percent_max);
+	return -EINVAL;
+}
+
+static int quota_option(struct stoup_daemon_options *opt, const char *arg)
+{
+	struct stoup_quota_option *quota = &opt->quotas[opt->quota_cnt];
+	struct stoup_error err = {0};
+
+	if (opt->quota_cnt == STOUP_QUOTA_CAP) {
+		fprintf(stderr, "stoupd: --quota '%s': more than %u of them\n", arg,
+			STOUP_QUOTA_CAP);
+		return -EINVAL;
+	}
+	if (stoup_quota_parse(arg, quota, &err) < 0) {
+		fprintf(stderr, "stoupd: --quota %s\n", err.text);
+		return -EINVAL;
+	}
+	if (share(quota->value, 100, &quota->bytes, &quota->percent) < 0)
+		return -EINVAL;
+	if (quota->bytes == 0 && quota->percent == 0) {
+		fprintf(stderr,
+			"stoupd: --quota '%s': more than 0 is wanted; who may not read at all is not admitted: --group, "
+			"--allow-user\n",
+			arg);
+		return -EINVAL;
+	}
+	opt->quota_cnt++;
+	return 0;
+}
+
 static int memory_option(struct stoup_daemon_options *opt, int which, const char *arg)
 {
 	switch (which) {
@@ -308,6 +367,10 @@ static int memory_option(struct stoup_daemon_options *opt, int which, const char
 		return word(arg, backing_words, &opt->backing);
 	case OPT_LEASE_BYTES:
 		return bytes(arg, &opt->lease_bytes_cap);
+	case OPT_QUOTA:
+		return quota_option(opt, arg);
+	case OPT_PIN_MAX:
+		return share(arg, STOUP_PIN_PERCENT_MAX, &opt->pin_bytes_cap, &opt->pin_percent);
 	default:
 		return access_option(opt, which, arg);
 	}
@@ -411,6 +474,7 @@ int main(int argc, char **argv)
 		.request_timeout_ns = REQUEST_TIMEOUT_NS,
 		.linger_ns = LINGER_NS,
 		.request_cap = STOUP_SLOT_CNT,
+		.pin_percent = STOUP_PIN_PERCENT,
 		.takeover_ns = TAKEOVER_NS,
 		.watch = 1,
 		.ready_fd = -1};

@@ -353,6 +353,10 @@ int stoup_volume_unmake(struct stoup_daemon *d, uint32_t volume_idx)
 	free(v->block_shared);
 	free(v->block_last);
 	v->block_series = v->block_shared = v->block_last = NULL;
+	free(v->pin_cnt);
+	free(v->pin_seen);
+	v->pin_cnt = NULL;
+	v->pin_seen = NULL;
 	stoup_runs_destroy(v->runs);
 	v->load_idx = NULL;
 	v->load_cnt = NULL;
@@ -384,8 +388,11 @@ int stoup_volume_make(struct stoup_daemon *d, uint32_t volume_idx, struct stoup_
 	v->block_series = calloc((size_t)block_cnt + 1, sizeof(v->block_series[0]));
 	v->block_shared = calloc((size_t)block_cnt + 1, sizeof(v->block_shared[0]));
 	v->block_last = calloc((size_t)block_cnt + 1, sizeof(v->block_last[0]));
+	v->pin_cnt = calloc((size_t)block_cnt + 1, sizeof(v->pin_cnt[0]));
+	v->pin_seen = calloc((size_t)block_cnt / 8 + 1, 1);
 	if (!v->load_idx || !v->load_cnt || !v->block_series || !v->block_shared ||
-		!v->block_last || stoup_runs_create(file->index, &v->runs) < 0) {
+		!v->block_last || !v->pin_cnt || !v->pin_seen ||
+		stoup_runs_create(file->index, &v->runs) < 0) {
 		rc = stoup_error_set(err, -ENOMEM, "out of memory for %u blocks", block_cnt);
 		goto out_unmake;
 	}
@@ -477,6 +484,8 @@ void stoup_volumes_fini(struct stoup_daemon *d)
 		stoup_region_fini(&d->volumes[i].catalog);
 		free(d->volumes[i].load_idx);
 		free(d->volumes[i].load_cnt);
+		free(d->volumes[i].pin_cnt);
+		free(d->volumes[i].pin_seen);
 		free(d->volumes[i].block_series);
 		free(d->volumes[i].block_shared);
 		free(d->volumes[i].block_last);

@@ -24,7 +24,7 @@
 
 #define STOUP_ABI_MAJOR 1u /* another major: not readable */
 #define STOUP_ABI_MINOR                                                                            \
-	2u /* a higher minor only adds: 1 zone maps in catalogs, 2 histograms, holders */
+	3u /* a higher minor only adds: 1 zone maps in catalogs, 2 histograms, holders, 3 pins, quotas */
 
 #define STOUP_CONTROL_MAGIC UINT64_C(0x4c43505554533031) /* 1 0 S T U P C L */
 #define STOUP_CATALOG_MAGIC UINT64_C(0x54435055544f5331)
@@ -40,6 +40,10 @@
 #define STOUP_VOLUME_CAP   4096u /* volumes that one daemon serves */
 #define STOUP_ERROR_CAP    64u   /* distinct errors kept in the control object */
 #define STOUP_AHEAD_CAP    64u   /* blocks that one read-ahead request may name */
+
+#define STOUP_PIN_CAP      256u /* pins of one pool */
+#define STOUP_PIN_NAME_CAP 512u /* bytes of a series name, with the NUL */
+#define STOUP_QUOTA_CAP    16u  /* --quota options */
 
 #define STOUP_WORD_IDX_BITS 22u
 #define STOUP_WORD_IDX_MASK ((UINT64_C(1) << STOUP_WORD_IDX_BITS) - 1)

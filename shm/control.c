@@ -72,6 +72,10 @@ static uint64_t lay_out_tail(struct stoup_control *c)
 	c->holder_cap = STOUP_HOLDER_CAP;
 	c->holder_len = sizeof(struct stoup_control_holder);
 	off += (uint64_t)c->holder_cap * c->holder_len;
+	c->quota_off = off;
+	c->quota_cap = STOUP_QUOTA_CAP;
+	c->quota_len = sizeof(struct stoup_control_quota);
+	off += (uint64_t)c->quota_cap * c->quota_len;
 	return page_up(off);
 }
 

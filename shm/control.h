@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* control.h - the control object of a pool: what it is, what it holds, who uses it, how it fares.
  *
- *      +------------+-----------+---------+---------+----------+--------+------------+---------+
- *      | superblock | consumers | buffers | volumes | counters | errors | histograms | holders |
- *      | one page   |           |         |         |          |        |            |         |
- *      +------------+-----------+---------+---------+----------+--------+------------+---------+
- *                                                              total_len ^ (minor 2)
+ *      +------------+-----------+---------+---------+----------+--------+------------+---------+--------+
+ *      | superblock | consumers | buffers | volumes | counters | errors | histograms | holders | quotas |
+ *      | one page   |           |         |         |          |        |            |         |        |
+ *      +------------+-----------+---------+---------+----------+--------+------------+---------+--------+
+ *                                                              total_len ^ (minor 2)             (minor 3)
  *
  * Named `/stoup.UID.NAME.ctl` in POSIX shared memory, so that a monitor can read it while the daemon
  * hangs or is dead: mode 0640 with the monitors' or the pool's group, else 0600. The daemon's conductor alone writes it; everybody else maps it read-only.
@@ -43,6 +43,8 @@
 #define STOUP_BUFFER_RESIDENT 2u
 #define STOUP_BUFFER_DRAINING 3u /* takes no new leases; goes when its last lease goes */
 
+#define STOUP_BUFFER_PINNED 0x1u /* flag: kept without leases (`stoup pin`); minor 3 */
+
 struct stoup_control_buffer {   /* conductor writes; a lease holder may rely on off and len */
 	_Atomic uint64_t off;   /* bytes from the start of the data region */
 	_Atomic uint32_t len;   /* decoded bytes */
@@ -52,7 +54,8 @@ struct stoup_control_buffer {   /* conductor writes; a lease holder may rely on 
 	_Atomic uint32_t refs;      /* cells that name it, at the last look */
 	_Atomic uint32_t used_cnt;  /* consumers that used it */
 	_Atomic uint64_t loaded_ns; /* CLOCK_MONOTONIC */
-	uint8_t pad[64 - 48];
+	_Atomic uint32_t flags;     /* STOUP_BUFFER_PINNED */
+	uint8_t pad[64 - 52];
 };
 
 #define STOUP_CONSUMER_NONE     0u
@@ -124,6 +127,20 @@ struct stoup_control_holder {
 		[144]; /* the end of its name when it is longer; empty: rows ran out, these are others */
 };
 
+#define STOUP_QUOTA_GROUP 0u
+#define STOUP_QUOTA_USER  1u
+
+/* What the consumers of one group or user may lease together; conductor writes. */
+struct stoup_control_quota {
+	char name[64];     /* as it was given: "research", "user:alice" */
+	uint32_t kind, id; /* STOUP_QUOTA_*; gid or uid */
+	uint64_t bytes_cap;
+	_Atomic uint64_t leased_bytes; /* a block that two of them lease counts twice */
+	_Atomic uint64_t limit_cnt;    /* times that a request found it used up */
+	_Atomic uint32_t consumer_cnt, waiting_cnt; /* requests that wait for it */
+	uint8_t zero[128 - 104];
+};
+
 struct stoup_control {
 	_Atomic uint64_t magic; /* STOUP_CONTROL_MAGIC, stored last */
 	uint32_t abi_major, abi_minor;
@@ -172,7 +189,11 @@ struct stoup_control {
 	uint8_t pad2[STOUP_APART_LEN - 4];
 	_Atomic uint32_t starving; /* [R1] somebody waits for a release: a release must ring */
 	uint8_t pad3[STOUP_APART_LEN - 4];
-	uint8_t pad4[STOUP_OS_PAGE_LEN - 1024 - 3 * STOUP_APART_LEN];
+	/* Minor 3. Written once, before the announcement; all 0 from older daemons. */
+	uint64_t pin_bytes_cap; /* that pins may keep */
+	uint64_t quota_off;     /* behind the holders */
+	uint32_t quota_cap, quota_len;
+	uint8_t pad4[STOUP_OS_PAGE_LEN - 1024 - 3 * STOUP_APART_LEN - 24];
 };
 
 /* What a control object is made for. */
@@ -269,6 +290,11 @@ static inline struct stoup_control_holder *stoup_control_holders(const struct st
 	return (void *)((uintptr_t)c + c->holder_off);
 }
 
+static inline struct stoup_control_quota *stoup_control_quotas(const struct stoup_control *c)
+{
+	return (void *)((uintptr_t)c + c->quota_off);
+}
+
 /* Read one slot of the error log consistently; 1 = filled `ret`, 0 = empty or just being written. */
 int stoup_control_error_read(
 	const struct stoup_control *control, uint32_t idx, struct stoup_control_error *ret);
@@ -286,6 +312,8 @@ _Static_assert(sizeof(struct stoup_control_consumer) == 128, "consumer");
 _Static_assert(sizeof(struct stoup_control_volume) == 256, "volume");
 _Static_assert(sizeof(struct stoup_control_counter) == 192, "counter");
 _Static_assert(sizeof(struct stoup_control_holder) == 192, "holder");
+_Static_assert(sizeof(struct stoup_control_quota) == 128, "quota");
+_Static_assert(offsetof(struct stoup_control, pin_bytes_cap) == 1408, "where zeros were");
 _Static_assert(offsetof(struct stoup_control, histogram_off) == 992, "where zeros were");
 _Static_assert(offsetof(struct stoup_control, state) == 1024, "live words");
 _Static_assert(offsetof(struct stoup_control, asleep) == 1152, "asleep");

@@ -79,7 +79,13 @@
 	X(MISSES,          "misses",            "blocks",   C, "Blocks that they had to ask for.") \
 	X(TIMEOUTS,        "timeouts",          "requests", C, "Requests that they gave up at their deadline.") \
 	X(RECORDS,         "records",           "records",  C, "Records that they were handed out.") \
-	X(WAIT_NS,         "wait_ns",           "ns",       C, "Time that they spent waiting for blocks, summed over threads.")
+	X(WAIT_NS,         "wait_ns",           "ns",       C, "Time that they spent waiting for blocks, summed over threads.") \
+	X(PINS,            "pins",              "pins",     G, "Pins in force: ranges of series whose blocks are kept (stoup pin).") \
+	X(PIN_BYTES,       "pin_bytes",         "bytes",    G, "Bytes of the pool that they keep when all of their blocks are loaded; at most --pin-max.") \
+	X(PINNED_BLOCKS,   "pinned_blocks",     "blocks",   G, "Blocks in the pool that a pin keeps.") \
+	X(PINNED_BYTES,    "pinned_bytes",      "bytes",    G, "Bytes of the pool that these take.") \
+	X(PINS_YIELDED,    "pins_yielded",      "blocks",   C, "Pinned blocks that gave way to a request which nothing else could serve.") \
+	X(LIMIT_QUOTA,     "limit_quota",       "times",    C, "Requests that found the quota of their group used up (--quota): they waited, or were refused.")
 /* clang-format on */
 
 enum stoup_counter {

@@ -13,6 +13,8 @@
  *         | <- fork + ticket ----------- |   disconnected while it held leases
  *         | -- file -------------------> |   direct mode: the file of one volume
  *         | <- file + descriptor ------- |   opened read-only, for consumers alone
+ *         | -- pin --------------------> |   keep blocks, keep them no more, or: which are kept?
+ *         | <- pin + numbers or text --- |
  *
  *      child                            daemon
  *         | -- hello with the ticket --> |   whoever knows it gets the copy, once
@@ -38,10 +40,20 @@
 #define STOUP_WIRE_FORK    4u /* both ways */
 #define STOUP_WIRE_FORMER  5u /* asked; the answer is a FORK */
 #define STOUP_WIRE_FILE    6u /* both ways */
+#define STOUP_WIRE_PIN     7u /* both ways; to daemons of minor 3 alone */
 
 /* Flags of a hello. */
 #define STOUP_HELLO_MONITOR 0x1u /* wants to look, not to lease: the control object alone */
 #define STOUP_HELLO_CHILD   0x2u /* `ticket` is what the parent got before the fork */
+
+/* Flags of a reply. */
+#define STOUP_REPLY_ASKS 0x1u /* the consumer has a quota: each lease is to be asked for */
+
+/* Questions about pins. All may list them; the daemon's own user and root alone may change them. */
+#define STOUP_PIN_ADD       1u /* keep the blocks of `text` in [from_ns, to_ns), all of them or none */
+#define STOUP_PIN_DROP      2u /* those of `text`, of all series where it is empty */
+#define STOUP_PIN_DROP_SAME 3u /* that of `text` with this very range */
+#define STOUP_PIN_LIST      4u /* number `idx`, counted from 0 */
 
 /* Flags of a question for volumes. */
 #define STOUP_VOLUMES_NEWEST 0x1u /* move this consumer to the newest snapshot first */
@@ -76,9 +88,9 @@ struct stoup_wire_reply {
 	uint8_t instance[16];
 	uint64_t attach_no;
 	uint32_t consumer_idx;
-	uint32_t volume_cnt;  /* volumes of the snapshot, all in all */
-	uint32_t volume_here; /* descriptors of its first volumes in this message */
-	uint32_t zero;
+	uint32_t volume_cnt;   /* volumes of the snapshot, all in all */
+	uint32_t volume_here;  /* descriptors of its first volumes in this message */
+	uint32_t flags;        /* STOUP_REPLY_*; 0 from daemons of minor 2 */
 	uint64_t snapshot_seq; /* of the snapshot that the volumes make up */
 	char text[STOUP_ERROR_TEXT_CAP];
 };
@@ -111,6 +123,23 @@ struct stoup_wire_file {
 	uint32_t volume_idx; /* asked; answered: the same */
 	uint32_t zero;
 	uint8_t id[16]; /* of that volume, as its catalog has it: another one's is -ESTALE */
+};
+
+struct stoup_wire_pin {
+	uint64_t magic;
+	uint32_t kind; /* STOUP_WIRE_PIN */
+	int32_t error; /* answered: 0, or why not: then only `text` and the numbers of all count */
+	uint32_t op;   /* STOUP_PIN_*; answered: the same */
+	uint32_t idx;  /* LIST: asked; answered: the same; -ENOENT: there are no more */
+	uint32_t cnt;  /* answered: ADD 1, or 0 where it was there; DROP: how many */
+	uint32_t left_cnt;             /* answered: of this pin, volumes that found no room */
+	int64_t from_ns, to_ns;        /* keys; 0: open on that side */
+	uint64_t block_cnt, bytes;     /* answered: of this pin, loaded or not */
+	uint64_t all_bytes, cap_bytes; /* answered: of all pins, and how many it may be */
+	uint32_t pin_cnt;              /* answered: pins in force */
+	uint32_t lost_cnt; /* answered: those that ended with the daemon before, which was killed */
+	char text
+		[STOUP_PIN_NAME_CAP]; /* asked: a series, zeros behind it; answered: LIST the series, else empty or why not */
 };
 
 /* Send one packet with descriptors (fd_cnt may be 0). 0 or a negative errno; never raises SIGPIPE. */
@@ -146,5 +175,6 @@ _Static_assert(sizeof(struct stoup_wire_reply) == 336, "reply");
 _Static_assert(sizeof(struct stoup_wire_volumes) == 40, "volumes");
 _Static_assert(sizeof(struct stoup_wire_fork) == 24, "fork");
 _Static_assert(sizeof(struct stoup_wire_file) == 40, "file");
+_Static_assert(sizeof(struct stoup_wire_pin) == 600, "pin");
 
 #endif

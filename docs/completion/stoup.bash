@@ -6,7 +6,7 @@
 #
 # Needs bash alone. tests/system/completion.py compares the lists with what the programs say.
 
-_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat top holders log exporter check bench help version'
+_stoup_commands='ingest ls verify info compact rm diff cat replay export definition stat top holders log exporter warm pin unpin check bench help version'
 
 # The options of a command; those that are followed by a value are in _stoup_values too.
 _stoup_options() {
@@ -41,10 +41,13 @@ _stoup_options() {
 		;;
 	holders | log) echo --json --help ;;
 	exporter) echo --listen --allow-remote --once --series-max --no-consumers --help ;;
+	warm) echo --from --to --pin --best-effort --force --help ;;
+	pin) echo --from --to --list --json --help ;;
+	unpin) echo --all --help ;;
 	check) echo --size --backing --mlock --json --root --help ;;
 	bench) echo --series --limit --json --help ;;
 	stoupd)
-		echo --store --pool --size --backing --consumers --cells --lease-bytes --requests \
+		echo --store --pool --size --backing --consumers --cells --lease-bytes --pin-max --quota --requests \
 			--request-timeout --threads --cpus --spin --reader --depth --direct --cached \
 			--mlock --takeover-wait --no-watch --group --allow-user --allow-group \
 			--monitor-user --monitor-group --socket-mode --auto --linger --ready-fd --log-level --quiet \
@@ -98,7 +101,7 @@ _stoup_values() {
 	exporter:--listen | exporter:--series-max) echo '<any>' ;;
 	bench:--series) echo '<series>' ;;
 	compact:--level | compact:--block | compact:--volume | compact:--threads | compact:--memory | \
-		rm:--from | rm:--to) echo '<any>' ;;
+		rm:--from | rm:--to | warm:--from | warm:--to | pin:--from | pin:--to) echo '<any>' ;;
 	ingest:--exchange | ingest:--size-scale) echo '<any>' ;;
 	ingest:--level | ingest:--block | ingest:--volume | ingest:--threads | ingest:--memory | \
 		ingest:--symbols | ingest:--include | ingest:--exclude | ingest:--series-path | ingest:--from | ingest:--series | ingest:--columns | ingest:--map | ingest:--time | \
@@ -108,7 +111,7 @@ _stoup_values() {
 		export:--from | export:--to | definition:--at | replay:--from | replay:--to | replay:--max-gap | cat:--from | cat:--after | cat:--to | cat:--until | \
 		cat:--at-ordinal | cat:--asof | cat:--first | cat:--last | \
 		cat:--limit | cat:--where | cat:--select | cat:--path | cat:--bars | stat:--count | top:--interval | top:--count | bench:--limit | stoupd:--pool | stoupd:--size | stoupd:--consumers | \
-		stoupd:--cells | stoupd:--lease-bytes | stoupd:--requests | \
+		stoupd:--cells | stoupd:--lease-bytes | stoupd:--pin-max | stoupd:--quota | stoupd:--requests | \
 		stoupd:--request-timeout | stoupd:--threads | stoupd:--cpus | stoupd:--spin | \
 		stoupd:--depth | stoupd:--takeover-wait | stoupd:--socket-mode | stoupd:--linger | \
 		stoupd:--ready-fd)
@@ -195,12 +198,12 @@ _stoup_words() {
 		ingest:* | verify:*) _stoup_reply "$word" '<file>' ;;
 		info:0) _stoup_reply "$word" '<file>' ;;
 		ls:0 | compact:0 | rm:0 | diff:0 | diff:1) _stoup_reply "$word" '<store>' ;;
-		ls:1 | cat:[1-9]* | replay:[1-9]* | definition:1 | info:1 | holders:1 | compact:1 | diff:2 | rm:* | export:[1-9]*)
+		ls:1 | cat:[1-9]* | replay:[1-9]* | warm:[1-9]* | pin:[1-9]* | unpin:[1-9]* | definition:1 | info:1 | holders:1 | compact:1 | diff:2 | rm:* | export:[1-9]*)
 			mapfile -t series < <(_stoup_series "${arguments[0]}")
 			_stoup_reply "$word" "${series[@]}"
 			;;
 		exporter:*) _stoup_reply "$word" '<pool>' ;;
-		cat:0 | replay:0 | export:0 | definition:0 | stat:0 | top:0 | holders:0 | log:0 | check:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
+		cat:0 | replay:0 | warm:0 | pin:0 | unpin:0 | export:0 | definition:0 | stat:0 | top:0 | holders:0 | log:0 | check:0 | bench:0) _stoup_reply "$word" '<pool>' '<store>' ;;
 		esac
 	fi
 }

@@ -173,6 +173,7 @@ static inline void steps_start(void)
 		.decode_threads = 1,
 		.request_timeout_ns = UINT64_C(30000000000),
 		.request_cap = STOUP_SLOT_CNT,
+		.pin_percent = STOUP_PIN_PERCENT,
 		.ready_fd = -1,
 		.quiet = 1};
 	d->log = &d->log_own;
@@ -260,6 +261,25 @@ static inline uint32_t steps_place(uint32_t volume)
 	return STOUP_IDX_NONE;
 }
 
+/* Pinned is what a pin counts and the pool has, and shown is what is pinned. */
+static inline void steps_check_pins(void)
+{
+	const struct stoup_daemon *d = steps_daemon;
+	uint32_t pinned = 0;
+
+	for (uint32_t i = 0; i < d->buffer_cap; i++) {
+		const struct stoup_buffer *b = &d->buffers[i];
+
+		MUST(atomic_load(&d->table[i].flags) == b->pinned);
+		if (!b->pinned)
+			continue;
+		MUST(b->state == STOUP_BUFFER_RESIDENT);
+		MUST(d->volumes[b->volume_idx].pin_cnt[b->block_idx] > 0);
+		pinned++;
+	}
+	MUST(pinned == d->pinned_blocks && d->pin_bytes <= d->control->pin_bytes_cap);
+}
+
 /* Does the daemon believe in itself: its ring, and its lists of waiters and loads. */
 static inline void steps_check(void)
 {
@@ -277,6 +297,7 @@ static inline void steps_check(void)
 		if (d->consumers[i].state != STOUP_CONSUMER_NONE)
 			owed += d->consumers[i].waiting_cnt;
 	MUST(waiters + owed == cap);
+	steps_check_pins();
 }
 
 /* ---- a peer ----------------------------------------------------------------------------------- */

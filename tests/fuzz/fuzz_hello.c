@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz_hello.c - the attach socket as the daemon sees it: bytes, descriptors and hang-ups in any order.
  *
- *      input: steps      connect | hello, as it should be or changed | bytes | question for volumes | for a file |
+ *      input: steps      connect | hello, as it should be or changed | bytes | question for volumes | for a file | about pins |
  *                        fork, giving up, coming for it | leases | descriptors with any of these | receive | close one or both ways |
  *                        page said detached | turns | time
  *
@@ -87,6 +87,7 @@ static int receive(struct steps_peer *peer)
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
 		struct stoup_wire_file file;
+		struct stoup_wire_pin pin;
 	} msg;
 	int fds[STOUP_WIRE_FD_CAP];
 	uint32_t fd_cnt = 0;
@@ -110,6 +111,11 @@ static int receive(struct steps_peer *peer)
 		MUST(fd_cnt == (msg.file.error == 0));
 		if (fd_cnt > 0)
 			MUST((fcntl(fds[0], F_GETFL) & O_ACCMODE) == O_RDONLY);
+		break;
+	case STOUP_WIRE_PIN:
+		MUST(len == sizeof(msg.pin) && fd_cnt == 0 && msg.pin.error <= 0);
+		MUST(memchr(msg.pin.text, 0, sizeof(msg.pin.text)) != NULL);
+		MUST(msg.pin.all_bytes <= msg.pin.cap_bytes && msg.pin.pin_cnt <= STOUP_PIN_CAP);
 		break;
 	default:
 		MUST(msg.fork.kind == STOUP_WIRE_FORK && len == sizeof(msg.fork) && fd_cnt == 0);
@@ -191,6 +197,23 @@ static struct stoup_wire_file file_question(uint32_t place, int stranger)
 	return file;
 }
 
+/* About one of three series, or none, and a range of its blocks. */
+static struct stoup_wire_pin pin_question(struct fuzz_in *in)
+{
+	struct stoup_wire_pin pin = {.magic = STOUP_HELLO_MAGIC, .kind = STOUP_WIRE_PIN};
+	uint8_t op = fuzz_u8(in), which = fuzz_u8(in), from = fuzz_u8(in), to = fuzz_u8(in);
+
+	pin.op = op % 6;
+	pin.idx = from;
+	if (which & 7)
+		snprintf(pin.text, sizeof(pin.text), "%c/A", 'A' + which % 4);
+	if (from)
+		pin.from_ns = STEPS_KEY + ((int64_t)(from % 16) << 20);
+	if (to)
+		pin.to_ns = STEPS_KEY + ((int64_t)(to % 16) << 20);
+	return pin;
+}
+
 static void say_message(struct fuzz_in *in, const struct steps_peer *peer, unsigned which)
 {
 	union {
@@ -198,7 +221,8 @@ static void say_message(struct fuzz_in *in, const struct steps_peer *peer, unsig
 		struct stoup_wire_volumes volumes;
 		struct stoup_wire_fork fork;
 		struct stoup_wire_file file;
-		uint8_t bytes[512];
+		struct stoup_wire_pin pin;
+		uint8_t bytes[640];
 	} msg;
 	const uint8_t *bytes;
 	size_t len = sizeof(msg.hello);
@@ -212,14 +236,17 @@ static void say_message(struct fuzz_in *in, const struct steps_peer *peer, unsig
 		uint8_t first = fuzz_u8(in) % 4, flags = fuzz_u8(in);
 
 		/* The same length: a bit makes it a question for a file. */
-		if (flags & 4)
+		len = sizeof(msg.volumes);
+		if (flags & 16) {
+			msg.pin = pin_question(in);
+			len = sizeof(msg.pin);
+		} else if (flags & 4)
 			msg.file = file_question(first, flags & 8);
 		else
 			msg.volumes = (struct stoup_wire_volumes){.magic = STOUP_HELLO_MAGIC,
 				.kind = STOUP_WIRE_VOLUMES,
 				.first = first,
 				.flags = flags & 3};
-		len = sizeof(msg.volumes);
 	} else if (which == 2) {
 		msg.fork = (struct stoup_wire_fork){
 			.magic = STOUP_HELLO_MAGIC, .kind = STOUP_WIRE_FORK};
@@ -280,16 +307,23 @@ static void late_visit(void)
 	steps_leave(&peer, 1);
 }
 
-/* Somebody who keeps the rules is served: attaches, asks for the volumes, leaves. */
+/* Somebody who keeps the rules is served: attaches, asks for the volumes, removes all pins, leaves. */
 static void legal_visit(void)
 {
 	struct stoup_wire_volumes ask = {.magic = STOUP_HELLO_MAGIC, .kind = STOUP_WIRE_VOLUMES};
+	struct stoup_wire_pin unpin = {
+		.magic = STOUP_HELLO_MAGIC, .kind = STOUP_WIRE_PIN, .op = STOUP_PIN_DROP};
+	const struct stoup_daemon *d = steps_daemon;
 	struct steps_peer peer;
 
 	MUST(steps_attach(&peer) == 0);
 	MUST(stoup_wire_send(peer.sock_fd, &ask, sizeof(ask), NULL, 0) == 0);
 	steps_settle();
 	MUST(receive(&peer));
+	MUST(stoup_wire_send(peer.sock_fd, &unpin, sizeof(unpin), NULL, 0) == 0);
+	steps_settle();
+	MUST(receive(&peer));
+	MUST(d->pin_cnt == 0 && d->pin_bytes == 0 && d->pinned_blocks == 0 && d->pinned_bytes == 0);
 	steps_leave(&peer, 1);
 	steps_bury(STOUP_IDX_NONE);
 }

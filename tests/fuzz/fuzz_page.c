@@ -3,7 +3,7 @@
  *
  *      input: steps      hostile: bytes, words, tickets, leases, requests, pending bits, doorbell,
  *                                 hang-up, detach, attach anew
- *                        legal:   request, hit, release, the newest snapshot
+ *                        legal:   request, hit, release, the newest snapshot, pins
  *                        daemon:  turns, time, a volume comes into the store or goes
  *
  * Checked: the legal one's requests all end, its leases stay leased, and the bytes that it holds stay
@@ -169,6 +169,30 @@ static void legal_renew(void)
 	atomic_store(&legal.page->snapshot_seq, msg.snapshot_seq);
 }
 
+/* Pin blocks of a series, or remove all pins: what is pinned must be in nobody's way. */
+static void legal_pin(uint32_t op, uint32_t volume, uint32_t first)
+{
+	struct stoup_wire_pin msg = {.magic = STOUP_HELLO_MAGIC, .kind = STOUP_WIRE_PIN, .op = op};
+	uint32_t cnt = 0;
+	int64_t len = -EAGAIN;
+	int fds[1];
+
+	if (op == STOUP_PIN_ADD) {
+		snprintf(msg.text, sizeof(msg.text), "%c/A", (int)('A' + volume));
+		msg.from_ns = STEPS_KEY + ((int64_t)first << 20);
+	}
+	MUST(stoup_wire_send(legal.sock_fd, &msg, sizeof(msg), NULL, 0) == 0);
+	for (int i = 0; len == -EAGAIN; i++) {
+		MUST(i < STEPS_TURN_CAP);
+		steps_turn(0);
+		len = stoup_wire_recv(legal.sock_fd, &msg, sizeof(msg), fds, 1, &cnt);
+	}
+	MUST(len == sizeof(msg) && cnt == 0);
+	MUST(msg.error == 0 || (op == STOUP_PIN_ADD && msg.error > -4096 && msg.text[0]));
+	MUST(msg.all_bytes <= msg.cap_bytes);
+	steps_check_pins();
+}
+
 /* ---- the one that does not -------------------------------------------------------------------- */
 
 static uint64_t any_word(struct fuzz_in *in)
@@ -299,6 +323,10 @@ static void step(struct fuzz_in *in)
 		legal_request((arg >> 4) % 3u, (arg & 15u) % STEPS_BLOCK_CNT);
 	else if (what == 13)
 		legal_hit((arg >> 4) % 3u, (arg & 15u) % STEPS_BLOCK_CNT);
+	else if (what == 15 && arg >= 240)
+		legal_pin(STOUP_PIN_DROP, 0, 0);
+	else if (what == 15 && arg >= 128)
+		legal_pin(STOUP_PIN_ADD, (arg >> 4) % 3u, arg & 15u);
 	else
 		legal_release(arg % HELD_CAP);
 	held_check();
@@ -331,6 +359,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 	legal_request(0, 1);
 	MUST(held[0].word != 0);
 	legal_release(0);
+	legal_pin(STOUP_PIN_DROP, 0, 0);
+	MUST(d->pin_cnt == 0 && d->pin_bytes == 0 && d->pinned_blocks == 0);
 	steps_skip(UINT64_C(1000000000));
 	steps_settle();
 	MUST(d->in_flight == 0 && d->demand.cnt == 0);

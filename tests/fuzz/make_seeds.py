@@ -216,10 +216,14 @@ for what, word in enumerate(("stat", "all", "json", "holders", "log-json", "hold
     # the tables of minor 2: far away, and of rows that are longer
     for name, values in (("far", (2**64 - 8, 4096, 6, 2752, 512, 192)), ("long", (8192, 8192, 64, 2760, 65536, 65536))):
         seed("control", f"{word}-{name}", bytes([1, 1, 1, what]) + struct.pack("<I", 992)[:3] + b"\x20" + struct.pack("<QQIIII", *values))
+    # the table of minor 3: far away, nowhere, of rows that are longer or odd
+    for name, values in (("quota-far", (2**62, 2**64 - 8, 16, 128)), ("quota-none", (0, 0, 0, 0)), ("quota-long", (1, 4096, 1024, 4096)),
+                         ("quota-odd", (1, 4096, 4, 132))):
+        seed("control", f"{word}-{name}", bytes([1, 1, 1, what]) + struct.pack("<I", 1408)[:3] + b"\x18" + struct.pack("<QQII", *values))
     seed("control", word + "-magic", bytes([0, 0, 0, what, 0, 0, 0, 8]) + bytes(8))
 
 # ---- a consumer's page, and the attach socket --------------------------------------------------------
-# Steps of fuzz_page.c: 0-7 the hostile one, 8-9 a turn, 10 time, 11-12 request, 13 hit, 14-15 release.
+# Steps of fuzz_page.c: 0-7 the hostile one, 8-9 a turn, 10 time, 11-12 request, 13 hit, 14-15 release, 15 from 128 on pins.
 REQUEST = bytes([2, 3, 9, 3, 0, 5, 8, 0, 0, 1])
 seed("page", "rescan", bytes([11, 1, 9, 0, 11, 0x22, 13, 0x22, 2, 3, 9, 3, 2, 5, 8, 2, 0, 1, 4, 8, 0, 9, 0, 8, 0,
                               11, 4, 9, 0, 9, 0, 14, 0, 14, 1, 9, 0, 9, 0, 11, 0x21]))
@@ -229,6 +233,9 @@ seed("page", "request", REQUEST + bytes([4, 8, 0, 9, 0, 11, 1, 8, 0]))
 seed("page", "cells", bytes([1, 0xff, 0, 0, 0, 8, 0, 11, 4, 10, 200, 10, 200, 8, 0, 8, 0]))
 seed("page", "bytes", bytes([0, 0, 4, 64]) + bytes(range(64)) + bytes([4, 8, 0, 11, 5]))
 seed("page", "large", bytes([11, 3, 11, 0x13, 11, 2, 14, 0]))
+seed("page", "pins", bytes([15, 0x80, 11, 1, 11, 2, 14, 0, 14, 1, 11, 0x13, 11, 0x14, 14, 0, 14, 1, 11, 3, 15, 0xf0, 11, 5]))
+seed("page", "pins-rescan", bytes([15, 0xa0, 11, 0x22, 14, 0, 9, 0, 9, 0, 11, 0x21, 14, 0, 15, 0xa8, 9, 0, 11, 1, 11, 2, 11, 4, 11, 6]))
+seed("page", "pins-held", bytes([15, 0x85, 11, 5, 11, 6, 11, 8, 11, 0x11, 11, 0x15, 14, 0, 14, 1, 14, 2, 14, 3, 11, 0x18, 15, 0x9c, 11, 9]))
 seed("page", "detach", REQUEST + bytes([5, 2, 8, 0, 10, 60, 8, 0, 0, 11, 6]))
 seed("page", "hang-up", REQUEST + bytes([4, 8, 0, 6, 0, 8, 0, 2, 11, 7, 6, 1, 0, 10, 100]))
 # Steps of fuzz_hello.c: peer << 4 | what.
@@ -245,6 +252,15 @@ seed("hello", "raw", bytes([3, 8, 9, 0]) + b"GET / HTT" + bytes([0, 15, 2, 200, 
 seed("hello", "changed", bytes([3, 3, 0, 1, 8, 4, 9, 9, 9, 9, 0, 15, 0x13, 0x13, 0, 2, 39, 0, 0, 0x1f]))
 seed("hello", "silent", bytes([3, 0x13, 0x23, 0x33, 0, 2, 255, 0, 11, 1, 0, 2, 255, 0]))
 seed("hello", "hang-up", HELLO + bytes([11, 2, 15, 13, 0]) + HELLO + bytes([15, 12, 2, 0, 0, 2, 30, 0]))
+
+# Question 1 with bit 16: operation, series, from, to, then how it is changed, descriptors.
+PIN = HELLO + bytes([15, 6, 0, 16, 1, 1, 0, 5, 0, 0, 15])
+seed("hello", "pin", PIN + bytes([6, 0, 16, 4, 0, 0, 0, 0, 0, 15, 6, 0, 16, 2, 1, 0, 0, 0, 0, 15]))
+seed("hello", "pin-too-much", HELLO + bytes([15, 6, 0, 16, 1, 1, 0, 0, 0, 0, 15]))
+seed("hello", "pin-same", PIN + bytes([6, 0, 16, 1, 1, 0, 5, 0, 0, 15, 6, 0, 16, 3, 1, 0, 5, 0, 0, 15]))
+seed("hello", "pin-changed", PIN + bytes([6, 0, 16, 1, 1, 9, 3, 1, 88, 8, 255, 255, 255, 255, 255, 255, 255, 255, 0, 15]))
+seed("hello", "pin-cut", PIN + bytes([6, 0, 16, 1, 1, 0, 5, 2, 32, 0, 0, 15]))
+seed("hello", "pin-unread", PIN + bytes([6, 0, 16, 4, 0, 0, 0, 0, 0, 6, 0, 16, 4, 0, 0, 0, 0, 0, 0, 15]))
 
 # ---- a daemon's answers ------------------------------------------------------------------------------
 

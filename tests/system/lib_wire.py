@@ -9,7 +9,8 @@ import os
 import socket
 import struct
 
-HELLO, REPLY, VOLUMES, FORK, FILE = 1, 2, 3, 4, 6
+HELLO, REPLY, VOLUMES, FORK, FILE, PIN = 1, 2, 3, 4, 6, 7
+PIN_ADD, PIN_DROP, PIN_DROP_SAME, PIN_LIST = 1, 2, 3, 4
 MONITOR, CHILD = 1, 2
 STATE, CELL_HIGH, PENDING, SLOTS, CELLS = 128, 132, 512, 1024, 5120
 REFUSED = 304  # cells, bytes, requests
@@ -89,6 +90,17 @@ class Peer:
         self.send(struct.pack("<QIiII16s", HELLO_MAGIC, FILE, 0, volume, 0, ident))
         data, fds = self.receive()
         return (*struct.unpack("<QIiII16s", data)[2:4], fds) if data else None
+
+    def pin(self, op, series=b"", begin=0, end=0, idx=0):
+        """(error, the numbers, text), or None when the daemon hung up."""
+        form = "<QIiIIIIqqQQQQII512s"
+        self.send(struct.pack(form, HELLO_MAGIC, PIN, 0, op, idx, 0, 0, begin, end, 0, 0, 0, 0, 0, 0, series))
+        data, fds = self.receive()
+        if not data:
+            return None
+        found = struct.unpack(form, data)
+        names = ("idx", "cnt", "left", "from", "to", "blocks", "bytes", "all", "cap", "pins", "lost")
+        return found[2], dict(zip(names, found[4:15])), found[15].split(b"\0")[0].decode(errors="replace")
 
     def hung_up(self):
         try:

@@ -240,7 +240,7 @@ for document in DOCUMENTS:
         if "/backup/ticks" in ready:
             shutil.copytree(os.path.join(directory, "ticks"), os.path.join(directory, "backup", "ticks"))
             ready = ready.replace("/backup/ticks", "backup/ticks")
-        if ready.split()[1] in ("stat", "top", "holders", "log"):
+        if ready.split()[1] in ("stat", "top", "holders", "log", "warm", "pin", "unpin"):
             daemon = daemon or t.Daemon(os.path.join(directory, "ticks"))
             ready = ready.replace("prices", daemon.pool)
         done = run(ready, directory, env)

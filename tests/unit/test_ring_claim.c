@@ -54,6 +54,89 @@ START_TEST(a_buffer_of_a_closed_volume_drains_outside_of_any_claim)
 }
 END_TEST
 
+START_TEST(a_claim_goes_round_what_is_pinned)
+{
+	uint32_t idx[6];
+	uint64_t off, len;
+
+	make(12, 4, 16, 0);
+	fill_read(idx, 6, 2);
+	/* Pinned are pages 0-1 and 6-7, leased is all but them: the claim waits rather than to go over a pin. */
+	stoup_ring_pin(ring, idx[0]);
+	stoup_ring_pin(ring, idx[3]);
+	for (uint32_t i = 0; i < 6; i++)
+		if (i != 0 && i != 3)
+			stoup_ring_leased(ring, idx[i], 1);
+	ck_assert_int_eq(
+		stoup_ring_alloc(ring, 4 * PAGE, STOUP_RING_DEMAND, &plan), STOUP_RING_NONE);
+	ck_assert_int_eq(stoup_ring_claim(ring, 4 * PAGE), 0);
+	ck_assert_int_eq(stoup_ring_claim_window(ring, &off, &len), 1);
+	ck_assert_uint_eq(off, 2 * PAGE);
+	ck_assert_uint_eq(stoup_ring_claim_pinned(ring), STOUP_RING_IDX_NONE);
+	sound();
+	stoup_ring_claim_cancel(ring);
+	sound();
+}
+END_TEST
+
+START_TEST(a_claim_takes_pinned_buffers_where_there_is_no_other_window)
+{
+	uint32_t idx[6];
+	uint64_t off, len;
+
+	make(12, 4, 16, 0);
+	fill_read(idx, 6, 2);
+	/* Between pins there are two pages at most: pages 4-5 are leased, the other windows have a pin more. */
+	stoup_ring_pin(ring, idx[1]);
+	stoup_ring_pin(ring, idx[3]);
+	stoup_ring_pin(ring, idx[5]);
+	stoup_ring_leased(ring, idx[2], 1);
+	ck_assert_int_eq(
+		stoup_ring_alloc(ring, 4 * PAGE, STOUP_RING_DEMAND, &plan), STOUP_RING_NONE);
+	ck_assert_int_eq(stoup_ring_claim(ring, 4 * PAGE), 0);
+	ck_assert_int_eq(stoup_ring_claim_window(ring, &off, &len), 1);
+	ck_assert_uint_eq(off, 0);
+	ck_assert_uint_eq(len, 4 * PAGE);
+	ck_assert_uint_eq(stoup_ring_claim_pinned(ring), idx[1]);
+	/* With its pin gone it drains like any other. */
+	stoup_ring_unpin(ring, idx[1]);
+	ck_assert_uint_eq(stoup_ring_claim_pinned(ring), STOUP_RING_IDX_NONE);
+	ck_assert_uint_eq(stoup_ring_claim_plan(ring, &plan), 2);
+	stoup_ring_evicted(ring, idx[0]);
+	stoup_ring_evicted(ring, idx[1]);
+	ck_assert_int_eq(stoup_ring_claim_ready(ring), 1);
+	stoup_ring_claim_take(ring, STOUP_RING_DEMAND, &plan);
+	ck_assert_uint_eq(plan.off, 0);
+	sound();
+}
+END_TEST
+
+START_TEST(a_claim_for_anything_prefers_idle_pins_to_leases_and_others_to_pins)
+{
+	uint32_t idx[6];
+	uint64_t off, len;
+
+	make(12, 2, 16, 0);
+	fill_read(idx, 6, 2);
+	for (uint32_t i = 0; i < 6; i++)
+		if (i != 2)
+			stoup_ring_leased(ring, idx[i], 1);
+	stoup_ring_pin(ring, idx[2]);
+	ck_assert_int_eq(stoup_ring_claim_any(ring, 2 * PAGE), 0);
+	ck_assert_int_eq(stoup_ring_claim_any(ring, 2 * PAGE), -EBUSY);
+	ck_assert_int_eq(stoup_ring_claim_window(ring, &off, &len), 1);
+	ck_assert_uint_eq(off, 4 * PAGE);
+	ck_assert_uint_eq(stoup_ring_claim_pinned(ring), idx[2]);
+	stoup_ring_claim_cancel(ring);
+	stoup_ring_leased(ring, idx[4], 0);
+	ck_assert_int_eq(stoup_ring_claim_any(ring, 2 * PAGE), 0);
+	ck_assert_int_eq(stoup_ring_claim_window(ring, &off, &len), 1);
+	ck_assert_uint_eq(off, 8 * PAGE);
+	stoup_ring_claim_cancel(ring);
+	sound();
+}
+END_TEST
+
 START_TEST(a_claim_takes_the_window_with_the_fewest_leased_bytes)
 {
 	uint32_t idx[6], victims[2];
@@ -317,6 +400,9 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, NULL, teardown);
 	tcase_add_test(tcase, a_buffer_of_a_closed_volume_drains_outside_of_any_claim);
+	tcase_add_test(tcase, a_claim_goes_round_what_is_pinned);
+	tcase_add_test(tcase, a_claim_takes_pinned_buffers_where_there_is_no_other_window);
+	tcase_add_test(tcase, a_claim_for_anything_prefers_idle_pins_to_leases_and_others_to_pins);
 	tcase_add_test(tcase, a_claim_takes_the_window_with_the_fewest_leased_bytes);
 	tcase_add_test(tcase, smaller_requests_go_on_outside_the_claimed_window);
 	tcase_add_test(tcase, a_claim_cuts_surplus_from_a_free_end_and_gives_back_the_rest);

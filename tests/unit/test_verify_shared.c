@@ -191,16 +191,23 @@ START_TEST(every_text_ends_inside_its_field)
 }
 END_TEST
 
-START_TEST(a_control_object_has_at_least_the_counters_of_the_first_daemon)
+/* The object of a daemon that has `fewer` counters. */
+static void counters_fewer(uint32_t fewer)
 {
-	const uint32_t fewer = STOUP_COUNTER_CNT - STOUP_COUNTER_BASE_CNT;
-
-	/* As an older daemon has it: those that it lacks are at the end. */
 	control->counter_cnt -= fewer;
 	control->error_off -= fewer * sizeof(struct stoup_control_counter);
+	control->total_len =
+		(control->error_off + control->error_cap * sizeof(struct stoup_control_error) +
+			STOUP_OS_PAGE_LEN - 1) &
+		~(uint64_t)(STOUP_OS_PAGE_LEN - 1);
+}
+
+START_TEST(a_control_object_has_at_least_the_counters_of_the_first_daemon)
+{
+	/* As an older daemon has it: those that it lacks are at the end. */
+	counters_fewer(STOUP_COUNTER_CNT - STOUP_COUNTER_BASE_CNT);
 	ck_assert_int_eq(control_verify(), 0);
-	control->counter_cnt--;
-	control->error_off -= sizeof(struct stoup_control_counter);
+	counters_fewer(1);
 	ck_assert_int_eq(control_verify(), -EPROTO);
 }
 END_TEST

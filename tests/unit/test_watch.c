@@ -141,6 +141,67 @@ START_TEST(an_older_daemon_has_no_histograms_and_no_holders)
 }
 END_TEST
 
+START_TEST(pins_are_shown_and_an_older_daemon_has_none)
+{
+	struct stoup_control_buffer *b = stoup_control_buffers(control);
+
+	control->pin_bytes_cap = 12345;
+	for (uint32_t i = 0; i < 2; i++) {
+		atomic_store(&b[i].state, STOUP_BUFFER_RESIDENT);
+		atomic_store(&b[i].off, (uint64_t)i * 4096);
+		atomic_store(&b[i].len, 1000);
+	}
+	/* Flags that come later are nobody's pin. */
+	atomic_store(&b[0].flags, STOUP_BUFFER_PINNED | 0x80u);
+	atomic_store(&b[1].flags, ~STOUP_BUFFER_PINNED);
+	atomic_store(&stoup_control_counters(control)[STOUP_COUNTER_PINNED_BYTES].value, 4096);
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(look.pin_bytes_cap, 12345);
+	ck_assert_int_eq(look.extents[0].pinned, 1);
+	ck_assert_int_eq(look.extents[1].pinned, 0);
+	ck_assert_uint_eq(stoup_watch_value(&look, STOUP_COUNTER_PINNED_BYTES), 4096);
+	control->counter_cnt = STOUP_COUNTER_PINS;
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(stoup_watch_value(&look, STOUP_COUNTER_PINNED_BYTES), 0);
+}
+END_TEST
+
+START_TEST(quotas_are_rows_that_have_a_bound)
+{
+	struct stoup_control_quota *row = stoup_control_quotas(control);
+	const uint64_t wild[] = {UINT64_MAX, UINT64_MAX - 7, len, len - 8, 4097};
+
+	memset(row[0].name, 'q', sizeof(row[0].name));
+	row[0].bytes_cap = 100;
+	row[2] = (struct stoup_control_quota){.name = "user:a\033b",
+		.kind = STOUP_QUOTA_USER,
+		.id = 7,
+		.bytes_cap = 5,
+		.leased_bytes = 4,
+		.limit_cnt = 3,
+		.consumer_cnt = 2,
+		.waiting_cnt = 1};
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(look.quota_cnt, 2);
+	ck_assert_uint_eq(strlen(look.quotas[0].name), sizeof(look.quotas[0].name) - 1);
+	ck_assert_str_eq(look.quotas[1].name, "user:a?b");
+	ck_assert_uint_eq(look.quotas[1].id, 7);
+	ck_assert_uint_eq(look.quotas[1].leased_bytes, 4);
+	ck_assert_uint_eq(look.quotas[1].limit_cnt, 3);
+	ck_assert_uint_eq(look.quotas[1].consumer_cnt, 2);
+	ck_assert_uint_eq(look.quotas[1].waiting_cnt, 1);
+	for (size_t w = 0; w < sizeof(wild) / sizeof(wild[0]); w++) {
+		control->quota_off = wild[w];
+		ck_assert_int_eq(read_it(), 0);
+		ck_assert_uint_eq(look.quota_cnt, 0);
+	}
+	control->quota_off = 0;
+	control->quota_cap = control->quota_len = 0;
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_uint_eq(look.quota_cnt, 0);
+}
+END_TEST
+
 START_TEST(tables_outside_of_the_mapping_are_not_read)
 {
 	uint64_t *const offs[] = {&control->consumer_off, &control->buffer_off,
@@ -257,6 +318,8 @@ int main(void)
 	tcase_add_test(tcase, quantiles_are_those_of_the_values);
 	tcase_add_test(tcase, a_slot_carries_two_times_once);
 	tcase_add_test(tcase, an_older_daemon_has_no_histograms_and_no_holders);
+	tcase_add_test(tcase, pins_are_shown_and_an_older_daemon_has_none);
+	tcase_add_test(tcase, quotas_are_rows_that_have_a_bound);
 	tcase_add_test(tcase, tables_outside_of_the_mapping_are_not_read);
 	tcase_add_test(tcase, texts_end_and_command_no_terminal);
 	tcase_add_test(tcase, extents_lie_in_the_pool_and_add_up);
