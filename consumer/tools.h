@@ -16,6 +16,7 @@ int stoup_cmd_cat(int argc, char **argv);        /* what series are asked, as te
 int stoup_cmd_replay(int argc, char **argv);     /* records of series as they fall due */
 int stoup_cmd_holders(int argc, char **argv);    /* who holds blocks of which series */
 int stoup_cmd_log(int argc, char **argv);        /* the daemon's last distinct errors */
+int stoup_cmd_exporter(int argc, char **argv);   /* metrics of pools for Prometheus, a page */
 int stoup_cmd_definition(int argc, char **argv); /* what was known of an instrument at a time */
 int stoup_cmd_export(int argc, char **argv);     /* series as files of other programs */
 int stoup_cmd_bench(int argc, char **argv); /* scan rates, latencies, memory of a store or pool */

@@ -39,6 +39,7 @@ int stoup_cmd_cat(int argc, char **argv);
 int stoup_cmd_replay(int argc, char **argv);
 int stoup_cmd_holders(int argc, char **argv);
 int stoup_cmd_log(int argc, char **argv);
+int stoup_cmd_exporter(int argc, char **argv);
 int stoup_cmd_definition(int argc, char **argv);
 int stoup_cmd_export(int argc, char **argv);
 int stoup_cmd_bench(int argc, char **argv);

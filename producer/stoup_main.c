@@ -30,6 +30,7 @@ static const struct command commands[] = {
 	{"stat", "show a pool's state, counters and consumers", stoup_cmd_stat},
 	{"holders", "show who holds blocks of which series, and since when", stoup_cmd_holders},
 	{"log", "show the daemon's last errors, with counts", stoup_cmd_log},
+	{"exporter", "serve metrics of pools for Prometheus, and a page", stoup_cmd_exporter},
 	{"check", "is this machine fit for a pool, and what mends it", stoup_cmd_check},
 	{"bench", "measure scans of a store or a pool on this machine", stoup_cmd_bench},
 };

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exporter_find.c - names of the pools that this user's programs can look at.
+ *
+ *      /dev/shm/stoup.UID.NAME.ctl   of this user, root, the owner of /run/stoup: what stoup_control_open opens
+ *      NAME.sock                     in the directories of sockets: the object has no name any more, or may not be read
+ *
+ * Everybody may make names in /dev/shm: what is no pool's name, or not its user's file, is not taken.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "consumer/exporter.h"
+#include "shm/control.h"
+#include "shm/wire.h"
+
+#define NAME_CAP 4096u /* names that are kept of one look; bounds what a full /dev/shm costs */
+
+struct names {
+	char **at;
+	uint32_t cnt, cap;
+	int rc;
+};
+
+static void name_add(struct names *names, const char *text, size_t len)
+{
+	char *name, **at;
+
+	if (names->rc < 0 || names->cnt == NAME_CAP)
+		return;
+	name = strndup(text, len);
+	if (name && stoup_pool_name_valid(name, NULL) < 0) {
+		free(name);
+		return;
+	}
+	at = names->cnt < names->cap ? names->at
+	                             : realloc(names->at, (names->cap + 64) * sizeof(*at));
+	if (!name || !at) {
+		free(name);
+		names->rc = -ENOMEM;
+		return;
+	}
+	if (names->cnt == names->cap)
+		names->cap += 64;
+	names->at = at;
+	names->at[names->cnt++] = name;
+}
+
+/* Is it one of the users whose objects stoup_control_open believes? */
+static int looked_at(uint32_t uid)
+{
+	char dir[256];
+	struct stat st;
+
+	return uid == (uint32_t)geteuid() || uid == 0 ||
+	       (stoup_runtime_dir(1, dir, sizeof(dir)) == 0 && stat(dir, &st) == 0 &&
+		       st.st_uid == uid);
+}
+
+static void control_add(struct names *names, int dir_fd, const char *file)
+{
+	unsigned long uid;
+	struct stat st;
+	char *end;
+	size_t len;
+
+	if (strncmp(file, "stoup.", 6) != 0 || file[6] < '0' || file[6] > '9')
+		return;
+	uid = strtoul(file + 6, &end, 10);
+	len = strlen(end);
+	if (*end != '.' || uid > UINT32_MAX || len < 6 || strcmp(end + len - 4, ".ctl") != 0 ||
+		!looked_at((uint32_t)uid))
+		return;
+	if (fstatat(dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+		(st.st_uid != 0 && st.st_uid != uid))
+		return;
+	name_add(names, end + 1, len - 5);
+}
+
+static void socket_add(struct names *names, int dir_fd, const char *file)
+{
+	size_t len = strlen(file);
+	struct stat st;
+
+	if (len > 5 && strcmp(file + len - 5, ".sock") == 0 &&
+		fstatat(dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode))
+		name_add(names, file, len - 5);
+}
+
+static void each_file(
+	struct names *names, const char *dir, void (*add)(struct names *, int, const char *))
+{
+	DIR *stream = opendir(dir);
+	const struct dirent *found;
+
+	if (!stream)
+		return;
+	while ((found = readdir(stream)) != NULL)
+		add(names, dirfd(stream), found->d_name);
+	closedir(stream);
+}
+
+static int automatic(const char *name)
+{
+	return strncmp(name, STOUP_AUTO_POOL_PREFIX, sizeof(STOUP_AUTO_POOL_PREFIX) - 1) == 0;
+}
+
+/* Does its daemon live, as far as the names of objects tell? */
+static int lives(const char *name)
+{
+	char dir[256], object[128];
+	struct stat st;
+
+	if (stoup_control_name((uint32_t)geteuid(), name, object, sizeof(object)) == 0 &&
+		stoup_control_owner(object) != 0)
+		return 1;
+	if (stoup_control_name(0, name, object, sizeof(object)) == 0 &&
+		stoup_control_owner(object) != 0)
+		return 1;
+	return stoup_runtime_dir(1, dir, sizeof(dir)) == 0 && stat(dir, &st) == 0 &&
+	       stoup_control_name((uint32_t)st.st_uid, name, object, sizeof(object)) == 0 &&
+	       stoup_control_owner(object) != 0;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const char *x = *(char *const *)a, *y = *(char *const *)b;
+
+	return strcmp(x, y);
+}
+
+/* Those that are left out when there are too many come last: first of all those of dead daemons. */
+static int rank(char **names, uint32_t cnt)
+{
+	char **sorted = malloc(cnt * sizeof(*sorted));
+	uint8_t *ranks = malloc(cnt);
+	uint32_t at = 0;
+
+	for (uint32_t i = 0; sorted && ranks && i < cnt; i++)
+		ranks[i] = (uint8_t)(2 * !lives(names[i]) + automatic(names[i]));
+	for (uint8_t r = 0; sorted && ranks && r < 4; r++)
+		for (uint32_t i = 0; i < cnt; i++)
+			if (ranks[i] == r)
+				sorted[at++] = names[i];
+	if (sorted && ranks)
+		memcpy(names, sorted, cnt * sizeof(*sorted));
+	free(ranks);
+	free(sorted);
+	return at == cnt ? 0 : -ENOMEM;
+}
+
+int stoup_exporter_find(char ***ret, uint32_t *ret_cnt)
+{
+	struct names names = {.rc = 0};
+	uint32_t kept = 0;
+	char dir[256];
+
+	each_file(&names, "/dev/shm", control_add);
+	for (uint32_t i = 0; stoup_runtime_dir(i, dir, sizeof(dir)) == 0; i++)
+		each_file(&names, dir, socket_add);
+	if (names.cnt > 1)
+		qsort(names.at, names.cnt, sizeof(*names.at), by_name);
+	for (uint32_t i = 0; i < names.cnt; i++) {
+		if (kept > 0 && strcmp(names.at[kept - 1], names.at[i]) == 0)
+			free(names.at[i]);
+		else
+			names.at[kept++] = names.at[i];
+	}
+	if (names.rc == 0 && kept > STOUP_EXPORTER_POOLS)
+		names.rc = rank(names.at, kept);
+	*ret = names.at;
+	*ret_cnt = kept;
+	return names.rc;
+}

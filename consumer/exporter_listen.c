@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exporter_listen.c - HOST:PORT of --listen: numbers alone, so that no name service is asked. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include "consumer/exporter.h"
+
+static int wrong(const char *text, struct stoup_error *err)
+{
+	return stoup_error_set(err, -EINVAL,
+		"--listen '%.60s': HOST:PORT is wanted, as 127.0.0.1:9753, [::1]:9753 or localhost:0",
+		text);
+}
+
+/* The port behind the host: decimal, at most 65535. */
+static int port_parse(const char *text, uint16_t *ret)
+{
+	unsigned long value = 0;
+	size_t len = strlen(text);
+
+	if (len < 1 || len > 5 || strspn(text, "0123456789") != len)
+		return 0;
+	value = strtoul(text, NULL, 10);
+	if (value > UINT16_MAX)
+		return 0;
+	*ret = (uint16_t)value;
+	return 1;
+}
+
+static int host_parse(char *host, uint16_t port, struct stoup_exporter_listen *ret)
+{
+	struct sockaddr_in *v4 = (void *)&ret->address;
+	struct sockaddr_in6 *v6 = (void *)&ret->address;
+	size_t len = strlen(host);
+
+	if (host[0] == '[' && len > 2 && host[len - 1] == ']') {
+		host[len - 1] = 0;
+		v6->sin6_family = AF_INET6;
+		v6->sin6_port = htons(port);
+		ret->address_len = sizeof(*v6);
+		if (inet_pton(AF_INET6, host + 1, &v6->sin6_addr) != 1)
+			return 0;
+		ret->loopback = IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+		return 1;
+	}
+	v4->sin_family = AF_INET;
+	v4->sin_port = htons(port);
+	ret->address_len = sizeof(*v4);
+	if (inet_pton(AF_INET, strcmp(host, "localhost") == 0 ? "127.0.0.1" : host,
+		    &v4->sin_addr) != 1)
+		return 0;
+	ret->loopback = ntohl(v4->sin_addr.s_addr) >> 24 == 127;
+	return 1;
+}
+
+int stoup_exporter_listen_parse(
+	const char *text, struct stoup_exporter_listen *ret, struct stoup_error *err)
+{
+	const char *colon = strrchr(text, ':');
+	uint16_t port;
+
+	*ret = (struct stoup_exporter_listen){.loopback = 0};
+	if (!colon || (size_t)(colon - text) >= sizeof(ret->shown) - 8 ||
+		!port_parse(colon + 1, &port))
+		return wrong(text, err);
+	memcpy(ret->shown, text, (size_t)(colon - text));
+	if (!host_parse(ret->shown, port, ret))
+		return wrong(text, err);
+	strcpy(ret->shown, text);
+	return 0;
+}
