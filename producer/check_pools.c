@@ -281,7 +281,9 @@ static void say_odd(struct stoup_check *c, const struct seen *seen)
 
 static void say_silent(struct stoup_check *c, const struct seen *seen)
 {
-	struct stoup_check_line *line = stoup_check_line(c, "daemon", STOUP_CHECK_PROBLEM);
+	/* Of a pool that was not asked for it keeps nobody from starting another one. */
+	struct stoup_check_line *line = stoup_check_line(
+		c, "daemon", c->pool ? STOUP_CHECK_PROBLEM : STOUP_CHECK_WARNING);
 
 	stoup_check_found(line,
 		"process %u of pool '%s' lives and gave no sign for 3 s: stopped, or overloaded",
