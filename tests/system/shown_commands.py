@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every `stoup` command that README.md, docs and stoup(1) show runs as it stands there, over files of the kinds that it names.
+"""Every `stoup` command that README.md, docs and the manual pages show runs as it stands there, over files of the kinds that it names.
 
 Each document has a directory of its own, in which its commands run from top to bottom. A second way to ingest the same file is an
 alternative: it overlaps what is there, and then goes to a store of its own.
 """
 import csv
 import datetime
+import glob
 import gzip
 import io
 import json
@@ -25,7 +26,7 @@ import lib_stoup as t  # noqa: E402
 
 SOURCE = os.environ["STOUP_SOURCE_DIR"]
 NS = 1_000_000_000
-DOCUMENTS = ("README.md", "docs/presets.md", "docs/itch.md", "docs/schemas.md", "docs/hftbacktest.md", "docs/man/stoup.1")
+DOCUMENTS = ("README.md", "docs/presets.md", "docs/itch.md", "docs/schemas.md", "docs/hftbacktest.md", "docs/man")
 
 # ---- files, by their names ---------------------------------------------------------------------------------------------
 
@@ -181,12 +182,17 @@ def make(directory, name, command):
 
 def shown(document):
     """Commands of shell blocks, of the table of formats, and of a manual page's examples; without comments."""
-    with open(os.path.join(SOURCE, document), encoding="utf-8") as text:
-        text = text.read()
-    if document.endswith(".1"):
-        text = text.split(".SH EXAMPLES\n.nf\n")[1].split(".fi")[0]
-        blocks = [text.replace("\\-", "-").replace("\\(aq", "'").replace("\\e\n", "\\\n")]
+    if document == "docs/man":  # the examples of all commands, those that put data into the store first
+        blocks = []
+        order = {"stoup-ingest.1": 0, "stoup-compact.1": 2, "stoup-diff.1": 2, "stoup-rm.1": 3}
+        for name in sorted(glob.glob(os.path.join(SOURCE, document, "stoup*.1")),
+                           key=lambda name: (order.get(os.path.basename(name), 1), name)):
+            with open(name, encoding="utf-8") as text:
+                found = re.findall(r"^\.SH EXAMPLES\n\.nf\n(.*?)^\.fi$", text.read(), re.M | re.S)
+            blocks += [block.replace("\\-", "-").replace("\\(aq", "'").replace("\\e\n", "\\\n") for block in found]
     else:
+        with open(os.path.join(SOURCE, document), encoding="utf-8") as text:
+            text = text.read()
         blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)
         blocks += ["stoup ingest --store ticks " + line if line.startswith("--") else line
                    for line in re.findall(r"\| (?:yes: )?`((?:stoup ingest|--series|--format) [^`.]*[^`]*)` \|", text)]
@@ -219,13 +225,13 @@ for document in DOCUMENTS:
     directory, daemon = t.temp_dir(), None
     env = dict(os.environ, PATH=os.path.dirname(t.STOUP) + ":" + os.environ["PATH"])
     downloads(directory)
-    commands = list(shown(document))
+    commands = list(dict.fromkeys(shown(document)))
     if document == "README.md":  # what stands in the table comes before what reads it
         commands.sort(key=lambda line: not line.startswith("stoup ingest") or "replace" in line or "20231226" in line)
         t.true(len(commands) > 15, f"the commands of README.md: {commands}")
     else:
         t.true(len(commands) > 2, f"the commands of {document}: {commands}")
-    if document.endswith(".1"):
+    if document == "docs/man":
         make(directory, os.path.join("downloads", "capture.jsonl.gz"), "downloads")
     for at, command in enumerate(commands):
         ready = command.replace("--store DIR", "--store ticks")
