@@ -73,6 +73,9 @@ void stoup_json_string_of(FILE *out, const void *text, size_t len)
 			fprintf(out, "\\u%04x", *p);
 		else if (n == 0)
 			fputs("\\ufffd", out);
+		else if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0)
+			fprintf(out, "\\u%04x",
+				p[1]); /* C1: the same text, and no terminal's command */
 		else
 			fwrite(p, 1, n, out);
 		p += n ? n : 1;
