@@ -226,7 +226,7 @@ static void bus_error(int signo, siginfo_t *info, void *context)
 
 static void guard_set(void)
 {
-	struct sigaction action = {.sa_flags = SA_SIGINFO | SA_NODEFER};
+	struct sigaction action = {.sa_flags = SA_SIGINFO};
 
 	action.sa_sigaction = bus_error;
 	sigemptyset(&action.sa_mask);
@@ -240,7 +240,7 @@ int stoup_watch_read(const struct stoup_control *control, size_t len, struct sto
 	int rc;
 
 	pthread_once(&once, guard_set);
-	if (sigsetjmp(guard.back, 0) == 0) {
+	if (sigsetjmp(guard.back, 1) == 0) {
 		guard.base = (const char *)control;
 		guard.len = len;
 		rc = look(control, len, ret, err);
