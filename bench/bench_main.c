@@ -35,6 +35,7 @@ static const struct {
 	{"B9", bench_b9_documents},
 	{"B10", bench_b10_log},
 	{"B11", bench_b11_strategy},
+	{"B13", bench_b13_look},
 };
 
 #define ROW_CNT (sizeof(rows) / sizeof(rows[0]))

@@ -24,6 +24,7 @@ QUESTIONS = {
     "B10": "How many messages of variable length a second?",
     "B11": "Does a strategy run as fast over the pool as over the best that one could write oneself?",
     "B12": "How many bytes does a record take on disk?",
+    "B13": "Does looking cost anything: a scan while a monitor looks a hundred times a second?",
 }
 TARGETS = {
     "B1": "pool at least 0.97 of the private array in every case (the interval reaches it)",
@@ -41,6 +42,7 @@ TARGETS = {
     "B10": "at least the published 1,059,076 messages a second of one stream and 2,540,948 of ten",
     "B11": "pool first, or within 2 % of the best",
     "B12": "smallest, default codec; simulated data within 15 % of real ES under zstd 3",
+    "B13": "at least 0.99 of the same scan while nobody looks",
 }
 # Other machines: shown beside the rows, no verdict but where a target names them.
 PUBLISHED = {
@@ -277,6 +279,14 @@ def b12(row):
     return checks + absents(row)
 
 
+def b13(row):
+    checks = [ratio_check(case, "stoup stat --watch 0.01", "nobody looks", 0.99) for case in row["cases"]]
+    for item in row["values"]:
+        looks = item["values"]["looks beside a sample"]
+        checks.append(check(f"{item['case']}: looks beside a sample", "at least 1", number(looks), looks >= 1))
+    return checks
+
+
 def data_void(row):
     """Simulated bytes per record over real ones, or None."""
     for item in row["values"]:
@@ -285,7 +295,7 @@ def data_void(row):
     return None
 
 
-CHECKS = {"B1": b1, "B2": b2, "B3": b3, "B4": b4, "B5": b5, "B6": b6, "B7": b7, "B8": b8, "B9": b9, "B10": b10, "B11": b11, "B12": b12}
+CHECKS = {"B1": b1, "B2": b2, "B3": b3, "B4": b4, "B5": b5, "B6": b6, "B7": b7, "B8": b8, "B9": b9, "B10": b10, "B11": b11, "B12": b12, "B13": b13}
 
 
 # ---- verdicts -------------------------------------------------------------------------------------

@@ -132,5 +132,6 @@ void bench_b8_text(void);
 void bench_b9_documents(void);
 void bench_b10_log(void);
 void bench_b11_strategy(void);
+void bench_b13_look(void);
 
 #endif

@@ -71,6 +71,24 @@ int bench_run_program(const char *program, const char *const *args)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 255;
 }
 
+pid_t bench_program_start(const char *program, const char *const *args, const char *out_path)
+{
+	int log_fd = log_open();
+	int out_fd = open(out_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	pid_t pid;
+
+	if (out_fd < 0)
+		bench_die("%s: %s", out_path, strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		bench_die("fork: %s", strerror(errno));
+	if (pid == 0)
+		child_run(program, args, out_fd, log_fd);
+	close(out_fd);
+	close(log_fd);
+	return pid;
+}
+
 /* What a program prints on stdout. */
 static void output_of(const char *program, const char *const *args, char dst[HELP_CAP])
 {

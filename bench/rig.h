@@ -49,6 +49,9 @@ void bench_store_make(const char *path, const char *series, const char *codec, u
 /* Run bin/PROGRAM with arguments (NULL at the end), output to WORK/log; its exit status. */
 int bench_run_program(const char *program, const char *const *args);
 
+/* Start it, its stdout into a file of that path. It is told to end when this process does; the caller waits for it. */
+pid_t bench_program_start(const char *program, const char *const *args, const char *out_path);
+
 /* Does `stoup help ingest` name a codec `name`? */
 int bench_codec_known(const char *name);
 

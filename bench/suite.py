@@ -24,8 +24,8 @@ import bench_sizes
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 REASONS = os.path.join(HERE, "reasons.txt")
-PROGRAM_ROWS = ("B1", "B2", "B3", "B4", "B5", "B7", "B8", "B9", "B10", "B11")
-ORDER = ("B1", "B2", "B4", "B5", "B6", "B7", "B8", "B9", "B10", "B11", "B12", "B3")  # the long one last
+PROGRAM_ROWS = ("B1", "B2", "B3", "B4", "B5", "B7", "B8", "B9", "B10", "B11", "B13")
+ORDER = ("B1", "B2", "B4", "B5", "B6", "B7", "B8", "B9", "B10", "B11", "B12", "B13", "B3")  # the long one last
 
 
 # ---- the machine ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include "consumer/client.h"
 #include "consumer/tool_pool.h"
+#include "shm/json.h"
 #include "shm/wire.h"
 
 #define ANSWER_MS 900 /* longest wait for a daemon that may hang: tools answer within a second */
@@ -93,6 +94,7 @@ static int ask(int sock_fd, const char *pool, struct stoup_error *err)
 	if (reply.error == 0)
 		return fd;
 	reply.text[sizeof(reply.text) - 1] = 0;
+	stoup_utf8_plain(reply.text);
 	return stoup_error_set(err, reply.error < 0 && reply.error > -4096 ? reply.error : -EPROTO,
 		"%s", reply.text);
 }

@@ -7,6 +7,9 @@
 #include "consumer/tool_watch.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +176,7 @@ void stoup_watch_fini(struct stoup_watch *watch)
 	memset(watch, 0, sizeof(*watch));
 }
 
-int stoup_watch_read(const struct stoup_control *control, size_t len, struct stoup_watch *ret,
+static int look(const struct stoup_control *control, size_t len, struct stoup_watch *ret,
 	struct stoup_error *err)
 {
 	static int (*const parts[])(const struct stoup_control *, const struct stoup_control *,
@@ -200,4 +203,54 @@ int stoup_watch_read(const struct stoup_control *control, size_t len, struct sto
 		}
 	sum_up(ret);
 	return 0;
+}
+
+/* ---- an object that is cut short -------------------------------------------------------------- */
+
+/* The look that this thread is at: whoever may write the object can shorten it at any moment. */
+static _Thread_local struct guard {
+	const char *base; /* NULL: at none */
+	size_t len;
+	sigjmp_buf back;
+} guard;
+
+static void bus_error(int signo, siginfo_t *info, void *context)
+{
+	const char *at = info->si_addr;
+
+	(void)context;
+	/* A look holds no lock and no unfinished memory where it loads from the object. */
+	if (guard.base && at >= guard.base && at < guard.base + guard.len)
+		siglongjmp(guard.back, 1);
+	/* Not ours: met again, with what it does by itself. */
+	signal(signo, SIG_DFL);
+}
+
+static void guard_set(void)
+{
+	struct sigaction action = {.sa_flags = SA_SIGINFO};
+
+	action.sa_sigaction = bus_error;
+	sigemptyset(&action.sa_mask);
+	sigaction(SIGBUS, &action, NULL);
+}
+
+int stoup_watch_read(const struct stoup_control *control, size_t len, struct stoup_watch *ret,
+	struct stoup_error *err)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int rc;
+
+	pthread_once(&once, guard_set);
+	if (sigsetjmp(guard.back, 1) == 0) {
+		guard.base = (const char *)control;
+		guard.len = len;
+		rc = look(control, len, ret, err);
+	} else {
+		stoup_watch_fini(ret);
+		rc = stoup_error_set(err, -EPROTO,
+			"the control object was cut short by another program: start the daemon again");
+	}
+	guard.base = NULL;
+	return rc;
 }

@@ -7,7 +7,8 @@
  *
  * Promise: a look makes no system call that can wait, asks no daemon, and fails on nothing that the object may hold:
  * every offset, count, state and text is bounded by what is mapped and by the limits of abi.h. Texts end in
- * a NUL and hold no control characters ('?' in their place); they need not be UTF-8.
+ * a NUL, are UTF-8 and hold no control characters ('?' in the place of what is not). An object that is cut short while
+ * it is mapped makes the look fail, not the process.
  *
  * The parts of one look are of slightly different moments; the daemon counts with relaxed stores. Sums over consumers
  * and over extents are made here, from the very rows that are shown, so that they agree with these.
@@ -153,7 +154,8 @@ struct stoup_watch {
 };
 
 /* Read a mapped control object of `len` bytes into *ret, which is empty (all 0) or of an earlier look, whose memory is
- * freed. 0; -ENOMEM; -EPROTO: it is not one of this release, with a text. *ret is empty after an error. */
+ * freed. 0; -ENOMEM; -EPROTO: it is not one of this release, or its file became shorter than `len`, with a text. *ret is
+ * empty after an error. The first call sets a handler for SIGBUS, which sends on what is not of a look. */
 int stoup_watch_read(const struct stoup_control *control, size_t len, struct stoup_watch *ret,
 	struct stoup_error *err);
 

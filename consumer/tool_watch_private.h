@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include "consumer/tool_watch.h"
+#include "shm/json.h"
 
 #define STOUP_WATCH_COUNTER_CAP 1024u /* more than any release has: refused */
 
@@ -29,9 +30,8 @@ static inline void text_copy(char *dst, size_t dst_cap, const char *src, size_t 
 
 	memcpy(dst, src, len);
 	memset(dst + len, 0, dst_cap - len);
-	for (len = 0; dst[len]; len++)
-		if ((unsigned char)dst[len] < ' ' || dst[len] == 127)
-			dst[len] = '?';
+	stoup_utf8_plain(dst);
+	len = strlen(dst);
 	/* What lies behind its end is nobody's text. */
 	memset(dst + len, 0, dst_cap - len);
 }

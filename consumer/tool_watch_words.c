@@ -100,6 +100,9 @@ int stoup_watcher_look(
 		return rc;
 	}
 	rc = stoup_watch_read(watcher->control, watcher->len, ret, err);
+	/* The next look opens it anew: by then there may be a good one of that name. */
+	if (rc < 0)
+		stoup_watcher_fini(watcher);
 	if (rc < 0 || fresh)
 		return rc;
 	if ((ret->state == STOUP_WATCH_DEAD || ret->state == STOUP_WATCH_STOPPED) &&

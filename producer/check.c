@@ -67,8 +67,12 @@ uint32_t stoup_check_count(const struct stoup_check *c, enum stoup_check_level l
 /* A terminal is told nothing by names that others chose. */
 static void put_plain(FILE *out, const char *text)
 {
-	for (; *text; text++)
-		putc((unsigned char)*text < 32 || *text == 127 ? '?' : *text, out);
+	char plain[sizeof(((struct stoup_check_line *)0)->mend) +
+		   sizeof(((struct stoup_check_line *)0)->found)];
+
+	snprintf(plain, sizeof(plain), "%s", text);
+	stoup_utf8_plain(plain);
+	fputs(plain, out);
 }
 
 void stoup_check_print(const struct stoup_check *c, FILE *out)

@@ -52,6 +52,7 @@ struct seen {
 	char name[NAME_CAP];
 	uint32_t uid, pid;
 	uint64_t data_len;
+	int unseen; /* of the daemon's life nothing is known: it ran in another PID namespace */
 	enum control_state control;
 	enum socket_state socket;
 	char socket_path[PATH_MAX]; /* without the root */
@@ -123,6 +124,7 @@ static enum control_state control_state(int fd, struct seen *seen)
 	if (life == 0 ||
 		atomic_load_explicit(&control.state, memory_order_relaxed) == STOUP_STATE_STOPPED)
 		return CONTROL_DEAD;
+	seen->unseen = life < 0;
 	beat = atomic_load_explicit(&control.heartbeat_ns, memory_order_relaxed);
 	return beat != 0 && now > beat && now - beat > SILENT_NS ? CONTROL_SILENT : CONTROL_LIVES;
 }
@@ -285,6 +287,15 @@ static void say_silent(struct stoup_check *c, const struct seen *seen)
 	struct stoup_check_line *line = stoup_check_line(
 		c, "daemon", c->pool ? STOUP_CHECK_PROBLEM : STOUP_CHECK_WARNING);
 
+	/* Its number is of another namespace: here it may be anybody's. */
+	if (seen->unseen) {
+		stoup_check_found(line,
+			"pool '%s' gave no sign for 3 s: process %u of another PID namespace (a container) is stopped, "
+			"overloaded, or dead",
+			seen->name, seen->pid);
+		stoup_check_mend(line, "in that container: stoup check %s", seen->name);
+		return;
+	}
 	stoup_check_found(line,
 		"process %u of pool '%s' lives and gave no sign for 3 s: stopped, or overloaded",
 		seen->pid, seen->name);

@@ -90,7 +90,8 @@ static void tick(struct stoup_daemon *d)
 	if (d->rescan_due_ns == 0)
 		stoup_service_reloaded(&d->service);
 	stoup_service_tick(&d->service, d->now_ns);
-	d->tick_ns = d->now_ns + (cnt > 0 ? TICK_NS : TICK_IDLE_NS);
+	stoup_log_tick(d->log, d->now_ns);
+	d->tick_ns = d->now_ns + stoup_service_wait(&d->service, cnt > 0 ? TICK_NS : TICK_IDLE_NS);
 	if (d->rescan_due_ns > 0 && d->rescan_due_ns < d->tick_ns)
 		d->tick_ns = d->rescan_due_ns;
 	if (cnt > 0)

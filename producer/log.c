@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "shm/json.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 
@@ -54,9 +55,8 @@ static void put(const struct stoup_log *log, enum stoup_log_level level, const c
 	if ((size_t)len > sizeof(line) - 2)
 		len = (int)sizeof(line) - 2;
 	/* Paths may hold anything but '/' and NUL. */
-	for (int i = 0; i < len; i++)
-		if ((unsigned char)line[i] < 32 || line[i] == 127)
-			line[i] = '?';
+	line[len] = 0;
+	stoup_utf8_plain(line);
 	line[len++] = '\n';
 	/* A pipe polls writable while it has room for a whole page, so a shorter write can not block. */
 	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) &&
@@ -64,27 +64,40 @@ static void put(const struct stoup_log *log, enum stoup_log_level level, const c
 		return;
 }
 
+static void tell_left_out(struct stoup_log *log, enum stoup_log_level level)
+{
+	char text[96];
+
+	if (log->left_out[level] == 0)
+		return;
+	snprintf(text, sizeof(text),
+		"%u lines were left out: stoup log %s shows each error with its count",
+		log->left_out[level], log->pool);
+	put(log, level, text);
+	log->left_out[level] = 0;
+}
+
 void stoup_log_line(
 	struct stoup_log *log, enum stoup_log_level level, uint64_t now_ns, const char *text)
 {
-	char left_out[96];
-
 	if (level > log->level)
 		return;
 	if (now_ns - log->since_ns[level] >= SECOND_NS) {
-		if (log->left_out[level] > 0) {
-			snprintf(left_out, sizeof(left_out),
-				"%u lines were left out: stoup stat shows each error with its count",
-				log->left_out[level]);
-			put(log, level, left_out);
-		}
+		tell_left_out(log, level);
 		log->since_ns[level] = now_ns;
-		log->cnt[level] = log->left_out[level] = 0;
+		log->cnt[level] = 0;
 	}
 	if (log->cnt[level]++ < STOUP_LOG_LINE_CAP)
 		put(log, level, text);
 	else
 		log->left_out[level]++;
+}
+
+void stoup_log_tick(struct stoup_log *log, uint64_t now_ns)
+{
+	for (int level = 0; level <= STOUP_LOG_DEBUG; level++)
+		if (log->left_out[level] > 0 && now_ns - log->since_ns[level] >= SECOND_NS)
+			tell_left_out(log, (enum stoup_log_level)level);
 }
 
 int stoup_log_parse(const char *text, enum stoup_log_level *ret)

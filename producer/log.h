@@ -42,6 +42,9 @@ void stoup_log_init(struct stoup_log *log, const char *pool, enum stoup_log_leve
 void stoup_log_line(
 	struct stoup_log *log, enum stoup_log_level level, uint64_t now_ns, const char *text);
 
+/* Tell what was left out, where no line came since: a flood's end is no reason to keep its number. */
+void stoup_log_tick(struct stoup_log *log, uint64_t now_ns);
+
 /* "error", "warning", "info", "debug" to a level. 0 or -EINVAL. */
 int stoup_log_parse(const char *text, enum stoup_log_level *ret);
 

@@ -12,10 +12,13 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "shm/json.h"
 
 #define TEXT_CAP      512u
 #define READY_WAIT_MS 1000
 #define FED_PARTS     3u /* of the watchdog's time: two may be late */
+#define WAIT_LEAST_NS                                                                              \
+	UINT64_C(5000000) /* a watchdog of some microseconds must not make the conductor spin */
 
 static int connect_to(const char *path)
 {
@@ -93,20 +96,13 @@ static void tell(struct stoup_service *service, const char *text, int wait_ms)
 		send(service->fd, text, strlen(text), MSG_NOSIGNAL);
 }
 
-/* A line end would begin another assignment. */
-static void one_line(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < 32)
-			*text = '?';
-}
-
 void stoup_service_ready(struct stoup_service *service, const char *status)
 {
 	char text[TEXT_CAP], plain[TEXT_CAP - 64];
 
 	snprintf(plain, sizeof(plain), "%s", status);
-	one_line(plain);
+	/* A line end would begin another assignment, and what is not UTF-8 is refused. */
+	stoup_utf8_plain(plain);
 	snprintf(text, sizeof(text), "READY=1\nSTATUS=%s\nMAINPID=%d", plain, (int)getpid());
 	tell(service, text, READY_WAIT_MS);
 }
@@ -138,9 +134,18 @@ void stoup_service_failed(struct stoup_service *service, int code, const char *t
 	char line[TEXT_CAP], plain[TEXT_CAP - 64];
 
 	snprintf(plain, sizeof(plain), "%s", text);
-	one_line(plain);
+	stoup_utf8_plain(plain);
 	snprintf(line, sizeof(line), "STATUS=%s\nERRNO=%d", plain, code < 0 ? -code : code);
 	tell(service, line, 0);
+}
+
+uint64_t stoup_service_wait(const struct stoup_service *service, uint64_t wait_ns)
+{
+	uint64_t fed_ns = service->watchdog_ns / FED_PARTS;
+
+	if (service->watchdog_ns == 0 || fed_ns >= wait_ns)
+		return wait_ns;
+	return fed_ns > WAIT_LEAST_NS ? fed_ns : WAIT_LEAST_NS;
 }
 
 void stoup_service_tick(struct stoup_service *service, uint64_t now_ns)

@@ -32,6 +32,8 @@ void stoup_service_reloaded(struct stoup_service *service); /* does nothing with
 void stoup_service_stopping(struct stoup_service *service);
 /* Why the daemon ends: errno and text. */
 void stoup_service_failed(struct stoup_service *service, int code, const char *text);
+/* How long the conductor may sleep so that the watchdog is fed in time: at most `wait_ns`. */
+uint64_t stoup_service_wait(const struct stoup_service *service, uint64_t wait_ns);
 void stoup_service_tick(struct stoup_service *service, uint64_t now_ns);
 
 #endif

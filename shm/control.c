@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "shm/alive.h"
+#include "shm/json.h"
 #include "shm/region.h"
 #include "shm/wire.h"
 
@@ -173,6 +174,7 @@ static int counters_valid(const struct stoup_control *c)
 int stoup_control_verify(
 	const struct stoup_control *control, size_t map_len, struct stoup_error *err)
 {
+	char version[sizeof(control->version) + 1];
 	struct stoup_control expected;
 	uint64_t magic;
 
@@ -186,12 +188,17 @@ int stoup_control_verify(
 	if (magic != STOUP_CONTROL_MAGIC)
 		return stoup_error_set(err, -EPROTO, "not a control object of stoup");
 	if (control->abi_major != STOUP_ABI_MAJOR ||
-		control->fingerprint != stoup_abi_fingerprint())
+		control->fingerprint != stoup_abi_fingerprint()) {
+		/* Of whatever release it is, or of none: no more than a text. */
+		memcpy(version, control->version, sizeof(version) - 1);
+		version[sizeof(version) - 1] = 0;
+		stoup_utf8_plain(version);
 		return stoup_error_set(err, -EPROTO,
-			"the daemon (version %.32s) speaks ABI %u.%u, this program %u.%u: use "
+			"the daemon (version %s) speaks ABI %u.%u, this program %u.%u: use "
 			"programs of one release",
-			control->version, control->abi_major, control->abi_minor, STOUP_ABI_MAJOR,
+			version, control->abi_major, control->abi_minor, STOUP_ABI_MAJOR,
 			STOUP_ABI_MINOR);
+	}
 	memset(&expected, 0, sizeof(expected));
 	expected.consumer_cap = control->consumer_cap;
 	expected.buffer_cap = control->buffer_cap;

@@ -27,6 +27,22 @@ size_t stoup_utf8_len(const unsigned char *bytes, size_t cap)
 	return len;
 }
 
+void stoup_utf8_plain(char *text)
+{
+	unsigned char *p = (unsigned char *)text;
+
+	while (*p) {
+		size_t n = stoup_utf8_len(p, 4); /* a NUL ends a sequence, too */
+
+		/* C0 and DEL; C1, which some terminals take for commands as well. */
+		if (n == 0 || *p < 0x20 || *p == 0x7f)
+			*p = '?';
+		else if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0)
+			p[0] = p[1] = '?';
+		p += n ? n : 1;
+	}
+}
+
 /* Bytes that stand for themselves; most of a text. */
 static size_t plain_len(const unsigned char *p, const unsigned char *end)
 {
@@ -57,6 +73,9 @@ void stoup_json_string_of(FILE *out, const void *text, size_t len)
 			fprintf(out, "\\u%04x", *p);
 		else if (n == 0)
 			fputs("\\ufffd", out);
+		else if (n == 2 && p[0] == 0xc2 && p[1] < 0xa0)
+			fprintf(out, "\\u%04x",
+				p[1]); /* C1: the same text, and no terminal's command */
 		else
 			fwrite(p, 1, n, out);
 		p += n ? n : 1;

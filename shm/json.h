@@ -10,6 +10,10 @@
  * are none. */
 size_t stoup_utf8_len(const unsigned char *bytes, size_t cap);
 
+/* Make a text plain, in place and of the same length: '?' for control characters (C0, DEL, C1) and for bytes that are
+ * not UTF-8. No terminal is commanded by it, and every protocol takes it. */
+void stoup_utf8_plain(char *text);
+
 /* Is the text one JSON value of RFC 8259 in UTF-8, blanks around it allowed? Nested deeper than 512 levels it
  * is none. Reads nothing outside; never fails. */
 int stoup_json_valid(const void *text, size_t len);

@@ -11,8 +11,8 @@ import lib_stoup as t
 
 SOURCE = os.environ["STOUP_SOURCE_DIR"]
 RUN = os.path.join(SOURCE, "bench", "run.sh")
-ROWS = [f"B{i}" for i in range(1, 13)]
-MEASURED = ["B1", "B2", "B3", "B4", "B5", "B7", "B8", "B9", "B10", "B11", "B12"]
+ROWS = [f"B{i}" for i in range(1, 14)]
+MEASURED = ["B1", "B2", "B3", "B4", "B5", "B7", "B8", "B9", "B10", "B11", "B12", "B13"]
 VERDICTS = ("met", "missed", "not measurable here")
 
 if not os.path.exists(os.path.join(t.BIN, "stoup-bench")):

@@ -142,6 +142,16 @@ if ROOT:
     c.staged("a runtime directory that is not there", c.check("--size", "8M", expect=1, prefix=c.as_nobody(), **nobody),
              "runtime_dir", "problem", "unset XDG_RUNTIME_DIR", "install -d -m 0700 -o 65534 /nowhere")
 
+# ---- names that others chose ------------------------------------------------------------------------------
+# C0, and C1 in both forms, command terminals: none gets through, neither as text nor as JSON.
+odd = os.path.join(os.fsencode(t.temp_dir()), b"a\x1b[2Jb\xc2\x9b2J\x9b\nc")
+os.mkdir(odd)
+for form in ([], ["--json"]):
+    done = subprocess.run([t.STOUP, "check", *form, odd], capture_output=True)
+    text = done.stdout.decode() + done.stderr.decode()
+    t.equal([c for c in text if c != "\n" and (c < " " or "\x7f" <= c < "\xa0")], [], f"check {form} of an odd name")
+    t.true("holds no volumes" in text, f"it is told: {text}")
+
 # ---- usage ---------------------------------------------------------------------------------------------
 for argv, text in ((["--size", "much"], "a size is wanted"), (["--backing", "paper"], "not one of posix, memfd, hugetlb"),
                    (["a", "b"], "one pool or store is wanted"), (["-"], "no name of a pool")):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stoup check of pools and stores: daemons that were stopped or killed, names that were removed, hostile objects, stores
 that are damaged, unfinished, open to everybody, or have blocks too long for the pool."""
+import json
 import os
 import re
 import signal
@@ -29,6 +30,15 @@ daemon.process.send_signal(signal.SIGSTOP)
 lines = t.until(lambda: next((found for found in [t.run([t.STOUP, "check", "--json", daemon.pool], expect=None)]
                               if found.returncode == 1), None), "its silence is seen")
 c.staged("a stopped daemon", c.check(daemon.pool, expect=1), "daemon", "problem", f"kill -CONT {daemon.process.pid}")
+if t.can_mount():
+    # Its number is of another namespace: no command may be named that meets whoever has it here.
+    found = t.run(["unshare", "-m", "-p", "-f", "--mount-proc", t.STOUP, "check", "--json", daemon.pool], expect=1)
+    (line,) = [line for line in json.loads(found.stdout)["checks"] if line["check"] == "daemon" and daemon.pool in line["found"]]
+    t.true("another PID namespace" in line["found"] and "kill" not in line["mend"] and f"stoup check {daemon.pool}" in line["mend"],
+           f"a stopped daemon of another namespace: {line}")
+machine = json.loads(t.run([t.STOUP, "check", "--json"], expect=None).stdout)["checks"]
+t.equal([line["level"] for line in machine if line["mend"] == f"kill -CONT {daemon.process.pid}"], ["warning"],
+        "of a pool that was not asked for")
 daemon.process.send_signal(signal.SIGCONT)
 t.until(lambda: t.run([t.STOUP, "check", daemon.pool], expect=None).returncode == 0, "it goes on")
 

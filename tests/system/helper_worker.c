@@ -141,8 +141,11 @@ static void print_wide(wide v)
 static void report(struct stoup *st, const struct worker *w, int rc, const char *text)
 {
 	struct stoup_stats stats = {.struct_len = sizeof(stats)};
+	uint64_t held_bytes = 0;
 
 	stoup_stats(st, &stats);
+	for (long i = 0; i < w->hold_cnt && i < w->held_cnt; i++)
+		held_bytes += w->held[i].record_cnt * w->held[i].stride;
 	printf("{\"rc\": %d, \"records\": %" PRIu64 ", \"spans\": %" PRIu64 ", \"price\": ", rc,
 		w->records, w->spans);
 	print_wide(w->price);
@@ -151,10 +154,11 @@ static void report(struct stoup *st, const struct worker *w, int rc, const char 
 	printf(", \"first_key\": %" PRId64 ", \"last_key\": %" PRId64 ", \"checksum\": %" PRIu64
 	       ", \"retries\": %" PRIu64 ", \"hits\": %" PRIu64 ", \"misses\": %" PRIu64
 	       ", \"reconnects\": %" PRIu64 ", \"gaps\": %" PRIu64 ", \"skipped\": %" PRIu64
-	       ", \"held\": %ld, \"leases\": %" PRIu64 ", \"direct\": %" PRIu64
-	       ", \"direct_alone\": %" PRIu64 ", \"doorbells\": %" PRIu64 ", \"text\": \"",
+	       ", \"held\": %ld, \"held_bytes\": %" PRIu64 ", \"leases\": %" PRIu64
+	       ", \"direct\": %" PRIu64 ", \"direct_alone\": %" PRIu64 ", \"doorbells\": %" PRIu64
+	       ", \"text\": \"",
 		w->first_key, w->last_key, w->checksum, w->retries, stats.hit_cnt, stats.miss_cnt,
-		stats.reconnect_cnt, w->gaps, w->skipped, w->held_cnt, stats.lease_cnt,
+		stats.reconnect_cnt, w->gaps, w->skipped, w->held_cnt, held_bytes, stats.lease_cnt,
 		stats.direct_cnt, stats.direct_alone_cnt, stats.doorbell_cnt);
 	for (; *text; text++)
 		if (*text != '"' && *text != '\\' && (unsigned char)*text >= 0x20)

@@ -113,10 +113,15 @@ START_TEST(an_event_is_one_line_whatever_its_text)
 	stoup_log_init(&log, "p", STOUP_LOG_DEFAULT);
 	stoup_log_line(&log, STOUP_LOG_INFO, SECOND, "a\nb\033[2Jc\x7f");
 	ck_assert_str_eq(written(), "stoupd[p]: a?b?[2Jc?\n");
+	/* A path is bytes: C1 commands terminals, too. */
+	stoup_log_line(&log, STOUP_LOG_INFO, SECOND,
+		"d\x9b"
+		"e\xc2\x9b\xc3\xa9");
+	ck_assert_ptr_nonnull(strstr(written(), "]: d?e??\xc3\xa9\n"));
 	memset(longest, 'x', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = 0;
 	stoup_log_line(&log, STOUP_LOG_INFO, SECOND, longest);
-	ck_assert_uint_eq(lines(), 2);
+	ck_assert_uint_eq(lines(), 3);
 	ck_assert_int_eq(text[strlen(text) - 1], '\n');
 }
 END_TEST
@@ -136,10 +141,28 @@ START_TEST(of_a_flood_the_first_lines_are_written_and_the_rest_is_counted)
 	stoup_log_line(&log, STOUP_LOG_ERROR, 5 * SECOND + 60, "e");
 	ck_assert_uint_eq(lines(), STOUP_LOG_LINE_CAP + 1);
 	stoup_log_line(&log, STOUP_LOG_WARNING, 6 * SECOND, "later");
-	ck_assert_ptr_nonnull(
-		strstr(written(), "\nstoupd[p]: warning: 30 lines were left out: stoup stat"));
+	ck_assert_ptr_nonnull(strstr(
+		written(), "\nstoupd[p]: warning: 30 lines were left out: stoup log p shows"));
 	ck_assert_ptr_nonnull(strstr(text, "\nstoupd[p]: warning: later\n"));
 	ck_assert_uint_eq(lines(), STOUP_LOG_LINE_CAP + 3);
+}
+END_TEST
+
+START_TEST(a_flood_that_nothing_follows_is_counted_as_well)
+{
+	struct stoup_log log;
+
+	stoup_log_init(&log, "p", STOUP_LOG_DEFAULT);
+	for (int i = 0; i < 25; i++)
+		stoup_log_line(&log, STOUP_LOG_ERROR, 5 * SECOND, "e");
+	stoup_log_tick(&log, 5 * SECOND + 1);
+	ck_assert_uint_eq(lines(), STOUP_LOG_LINE_CAP);
+	for (int i = 0; i < 3; i++)
+		stoup_log_tick(&log, 6 * SECOND);
+	ck_assert_uint_eq(lines(), STOUP_LOG_LINE_CAP + 1);
+	ck_assert_ptr_nonnull(strstr(written(), "\nstoupd[p]: error: 5 lines were left out: "));
+	stoup_log_line(&log, STOUP_LOG_ERROR, 6 * SECOND, "later");
+	ck_assert_uint_eq(lines(), STOUP_LOG_LINE_CAP + 2);
 }
 END_TEST
 
@@ -169,6 +192,7 @@ int main(void)
 	tcase_add_test(tc, another_stream_than_the_journal_gets_no_marks);
 	tcase_add_test(tc, an_event_is_one_line_whatever_its_text);
 	tcase_add_test(tc, of_a_flood_the_first_lines_are_written_and_the_rest_is_counted);
+	tcase_add_test(tc, a_flood_that_nothing_follows_is_counted_as_well);
 	tcase_add_test(tc, levels_have_names);
 	suite_add_tcase(suite, tc);
 	runner = srunner_create(suite);

@@ -191,6 +191,19 @@ START_TEST(every_text_ends_inside_its_field)
 }
 END_TEST
 
+START_TEST(the_version_of_another_release_commands_no_terminal)
+{
+	struct stoup_error err = {0};
+
+	control->abi_major++;
+	memset(control->version, 'v', sizeof(control->version));
+	memcpy(control->version, "1\x1b[2J\xc2\x9b", 7);
+	ck_assert_int_eq(stoup_control_verify(control, control_len, &err), -EPROTO);
+	ck_assert_ptr_nonnull(strstr(err.text, "(version 1?[2J??vvv"));
+	ck_assert_ptr_nonnull(strstr(err.text, "vvv) speaks ABI"));
+}
+END_TEST
+
 /* The object of a daemon that has `fewer` counters. */
 static void counters_fewer(uint32_t fewer)
 {
@@ -238,6 +251,7 @@ int main(void)
 	tcase_add_checked_fixture(controls, control_setup, control_teardown);
 	tcase_add_test(controls, a_control_object_as_the_daemon_makes_it_is_accepted);
 	tcase_add_test(controls, every_text_ends_inside_its_field);
+	tcase_add_test(controls, the_version_of_another_release_commands_no_terminal);
 	tcase_add_test(controls, a_control_object_has_at_least_the_counters_of_the_first_daemon);
 	tcase_add_test(controls, a_counter_has_a_plain_name);
 	srunner_run_all(runner, CK_NORMAL);

@@ -2,8 +2,10 @@
 /* test_watch.c - histograms and their quantiles, times in slots, and looks at control objects that are good, old or nonsense. */
 #include <check.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "consumer/tool_watch.h"
 #include "shm/control.h"
@@ -234,6 +236,95 @@ START_TEST(texts_end_and_command_no_terminal)
 	ck_assert_int_eq(read_it(), 0);
 	ck_assert_uint_eq(strlen(look.store_path), sizeof(look.store_path) - 1);
 	ck_assert_str_eq(look.version, "?[2J?1");
+	/* C1 has commands too: as a byte, and as a character of UTF-8. What is cut or is none ends as '?'. */
+	memcpy(control->version,
+		"a\x9b"
+		"2J\xc2\x9b"
+		"3J\xc3\xa9\xff\xe2\x82",
+		14);
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_str_eq(look.version, "a?2J??3J\xc3\xa9???");
+}
+END_TEST
+
+START_TEST(an_object_that_is_cut_short_fails_the_look_alone)
+{
+	struct stoup_error err = {0};
+	int fd = memfd_create("cut", MFD_CLOEXEC);
+	void *mapped;
+
+	ck_assert_int_eq(ftruncate(fd, (off_t)len), 0);
+	mapped = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne(mapped, MAP_FAILED);
+	/* At any page, again and again: the signal is not left blocked. */
+	for (size_t keep = 0; keep < len; keep += STOUP_OS_PAGE_LEN) {
+		ck_assert_int_eq(ftruncate(fd, (off_t)len), 0);
+		memcpy(mapped, control, len);
+		ck_assert_int_eq(stoup_watch_read(mapped, len, &look, &err), 0);
+		ck_assert_int_eq(ftruncate(fd, (off_t)keep), 0);
+		err.text[0] = 0;
+		if (stoup_watch_read(mapped, len, &look, &err) == 0)
+			continue; /* only what nobody reads was cut away */
+		ck_assert_ptr_nonnull(strstr(err.text, "cut short"));
+		ck_assert_ptr_null(look.counters);
+	}
+	ck_assert_int_eq(ftruncate(fd, 0), 0);
+	ck_assert_int_eq(stoup_watch_read(mapped, len, &look, &err), -EPROTO);
+	munmap(mapped, len);
+	close(fd);
+}
+END_TEST
+
+/* A page that is not of a look, after looks: the process dies of it, as it would have. */
+START_TEST(other_bus_errors_are_not_swallowed)
+{
+	int fd = memfd_create("other", MFD_CLOEXEC);
+	volatile char *mapped;
+
+	ck_assert_int_eq(read_it(), 0);
+	ck_assert_int_eq(ftruncate(fd, STOUP_OS_PAGE_LEN), 0);
+	mapped = mmap(NULL, STOUP_OS_PAGE_LEN, PROT_READ, MAP_SHARED, fd, 0);
+	ck_assert_ptr_ne((void *)(uintptr_t)mapped, MAP_FAILED);
+	ck_assert_int_eq(ftruncate(fd, 0), 0);
+	(void)mapped[0];
+}
+END_TEST
+
+/* Every word of the superblock, and words of the tables, with what nobody would write there. */
+START_TEST(nonsense_anywhere_is_refused_or_shown_within_bounds)
+{
+	uint64_t state = 88172645463325252u, *words = (uint64_t *)control;
+	const uint64_t odd[] = {0, 1, 7, UINT64_MAX, INT64_MAX, UINT64_C(1) << 63, UINT32_MAX};
+	uint64_t *good = malloc(len);
+	uint32_t refused = 0, shown = 0;
+
+	memcpy(good, control, len);
+	for (uint32_t round = 0; round < 4000; round++) {
+		for (uint32_t i = 0; i < 1 + round % 5; i++) {
+			size_t at;
+
+			state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+			at = state >> 20;
+			at %= round % 2 ? sizeof(*control) / 8 : len / 8;
+			words[at] = state % 3 ? odd[state / 3 % 7] : state;
+		}
+		if (read_it() < 0) {
+			refused++;
+			ck_assert_ptr_null(look.counters);
+		} else {
+			shown++;
+			for (uint32_t i = 0; i < look.extent_cnt; i++)
+				ck_assert(
+					look.extents[i].off + look.extents[i].len <= look.data_len);
+			for (uint32_t i = 0; i < look.histogram_cnt; i++)
+				stoup_watch_quantile(&look.histograms[i], 0.5);
+		}
+		if (round % 3 == 2)
+			memcpy(control, good, len);
+	}
+	ck_assert_uint_gt(refused, 0);
+	ck_assert_uint_gt(shown, 0);
+	free(good);
 }
 END_TEST
 
@@ -322,6 +413,9 @@ int main(void)
 	tcase_add_test(tcase, quotas_are_rows_that_have_a_bound);
 	tcase_add_test(tcase, tables_outside_of_the_mapping_are_not_read);
 	tcase_add_test(tcase, texts_end_and_command_no_terminal);
+	tcase_add_test(tcase, an_object_that_is_cut_short_fails_the_look_alone);
+	tcase_add_test_raise_signal(tcase, other_bus_errors_are_not_swallowed, SIGBUS);
+	tcase_add_test(tcase, nonsense_anywhere_is_refused_or_shown_within_bounds);
 	tcase_add_test(tcase, extents_lie_in_the_pool_and_add_up);
 	tcase_add_test(tcase, a_row_of_holders_is_whole_or_not_shown);
 	tcase_add_test(tcase, rates_are_of_one_daemon);
