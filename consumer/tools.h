@@ -20,9 +20,9 @@ int stoup_cmd_log(int argc, char **argv);        /* the daemon's last distinct e
 int stoup_cmd_exporter(int argc, char **argv);   /* metrics of pools for Prometheus, a page */
 int stoup_cmd_definition(int argc, char **argv); /* what was known of an instrument at a time */
 int stoup_cmd_export(int argc, char **argv);     /* series as files of other programs */
-int stoup_cmd_warm(int argc, char **argv);  /* load series into a pool */
-int stoup_cmd_pin(int argc, char **argv);   /* keep blocks in a pool without leases */
-int stoup_cmd_unpin(int argc, char **argv); /* no longer */
+int stoup_cmd_warm(int argc, char **argv);       /* load series into a pool */
+int stoup_cmd_pin(int argc, char **argv);        /* keep blocks in a pool without leases */
+int stoup_cmd_unpin(int argc, char **argv);      /* no longer */
 int stoup_cmd_bench(int argc, char **argv); /* scan rates, latencies, memory of a store or pool */
 
 /* Of the producer, which alone knows codecs; `stoup bench` calls it (the same prototype stands in
