@@ -51,7 +51,7 @@ with open(os.path.join(FILES, "stoup.rules.test.yml"), encoding="utf-8") as sour
 for alert in re.findall(r"- alert: (\w+)", rules):
     t.true(re.search(rf"alertname: {alert}\n +eval_time: \w+\n +exp_alerts:\n +- exp_labels", tested), f"{alert} is seen to fire")
 
-store, _ = t.make_store(60_000, {"AAA": 11, "BBB": 12})
+store, _ = t.make_store(26 * 1170 * 2, {"AAA": 11, "BBB": 12})  # full blocks of one series: a span is its block
 daemon = t.Daemon(store, "16M")
 once = t.run([t.STOUP, "exporter", "--once", daemon.pool]).stdout
 named = x.Metrics(once)
@@ -120,9 +120,9 @@ def value(query):
 
 
 t.until(lambda: api("targets"), "prometheus answers", 60)
-workers = [t.Worker(daemon.pool, t.name_of(s), "--hold", 3, "--passes", 2, "--wait") for s in ("AAA", "BBB")]
+workers = [t.Worker(daemon.pool, t.name_of(s), "--hold", i % 4, "--passes", 2, "--wait") for i, s in enumerate(("AAA", "BBB") * 4)]
 own = {worker.pid: worker.wait_scanned()[-1] for worker in workers}
-t.until(lambda: daemon.counter("leases") == 6, "the leases")
+t.until(lambda: daemon.counter("leases") == 12, "the leases")
 stat = daemon.settled()
 pool = f'{{pool="{daemon.pool}"}}'
 for metric, name in (("stoup_hits_total", "hits"), ("stoup_misses_total", "misses"), ("stoup_records_total", "records"),
@@ -130,9 +130,10 @@ for metric, name in (("stoup_hits_total", "hits"), ("stoup_misses_total", "misse
                      ("stoup_load_raw_bytes_total", "load_raw_bytes")):
     t.equal(value(metric + pool) if metric == "stoup_hits_total" else float(api("query", query=metric + pool)["result"][0]["value"][1]),
             stat["counters"][name], f"Prometheus' {metric} is stat's {name}")
-for member in ("hits", "misses"):
+for metric, member in (("hits_total", "hits"), ("misses_total", "misses"), ("records_total", "records"), ("leases", "held"),
+                       ("leased_bytes", "held_bytes")):
     found = {int(one["metric"]["pid"]): float(one["value"][1]) for one in
-             api("query", query=f"stoup_consumer_{member}_total{pool}")["result"]}
+             api("query", query=f"stoup_consumer_{metric}{pool}")["result"]}
     t.equal(found, {pid: result[member] for pid, result in own.items()}, f"{member} that the workers counted themselves")
 t.equal(float(api("query", query=f"stoup_miss_latency_seconds_count{pool}")["result"][0]["value"][1]), stat["counters"]["misses"],
         "each miss is in the histogram")

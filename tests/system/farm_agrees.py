@@ -6,10 +6,12 @@ VIEWS has a row for each way to look. A view takes the daemon and returns what i
 
     hits misses records   of all consumers so far, those that ended included
     leases bytes          held now; a block that two hold counts once in bytes
+    some                  {pid: {leases, hits, misses}}
     consumers             {pid: {member: value}}, of those attached; members: hits misses records leases bytes
     holders               {(pid, series): (leases, bytes)}
 """
 import json
+import os
 import re
 import signal
 import time
@@ -73,6 +75,29 @@ def holders_table(daemon):
     return {"leases": leases, "bytes": size, "holders": {(int(pid), series): (int(cnt), int(held)) for pid, cnt, held, series in found}}
 
 
+def top(daemon):
+    """As tall as it takes: its rows do not say records, and bytes are rounded."""
+    text = t.run([t.STOUP, "top", "--once", daemon.pool], env=dict(os.environ, LINES="60", COLUMNS="120")).stdout
+    found = re.findall(r"^ *(\d+) helper_worker +attached +(\d+) +.*? (\d+) +(\d+) +0\b", text, re.M)
+    return {"leases": int(re.search(r" leases (\d+) ", text).group(1)),
+            "some": {int(pid): {"leases": int(leases), "hits": int(hits), "misses": int(misses)} for pid, leases, hits, misses in found}}
+
+
+def metrics(text):
+    """Of the text that Prometheus reads."""
+    one = {name: int(value) for name, value in re.findall(r'^stoup_(\w+)\{pool="[^"]*"\} (\d+)$', text, re.M)}
+    found = {}
+    for name, member in (("hits_total", "hits"), ("misses_total", "misses"), ("records_total", "records"), ("leases", "leases"),
+                         ("leased_bytes", "bytes")):
+        for pid, value in re.findall(rf'^stoup_consumer_{name}\{{[^}}]*pid="(\d+)"[^}}]*\}} (\d+)$', text, re.M):
+            found.setdefault(int(pid), {})[member] = int(value)
+    return {**{name: one[f"{name}_total"] for name in TOTALS}, "leases": one["leases"], "bytes": one["leased_bytes"], "consumers": found}
+
+
+def exporter_once(daemon):
+    return metrics(say("exporter", "--once", daemon.pool))
+
+
 ALL = (*TOTALS, *GAUGES)
 VIEWS = {  # name: (what it shows, how it is asked)
     "stat --json": ((*ALL, "consumers", "holders"), stat_json),
@@ -81,6 +106,8 @@ VIEWS = {  # name: (what it shows, how it is asked)
     "stat --counters": (ALL, stat_counters),
     "holders --json": ((*GAUGES, "holders"), holders_json),
     "holders": ((*GAUGES, "holders"), holders_table),
+    "top --once": (("leases", "some"), top),
+    "exporter --once": ((*ALL, "consumers"), exporter_once),
 }
 
 
@@ -107,6 +134,7 @@ class Farm:
                 for _, series, _ in self.here.values()}
         return {**{name: sum(r[name] for r in results) for name in TOTALS},
                 "leases": sum(r["held"] for _, _, r in self.here.values()), "bytes": sum(most.values()),
+                "some": {pid: {"leases": r["held"], "hits": r["hits"], "misses": r["misses"]} for pid, (_, _, r) in self.here.items()},
                 "consumers": {pid: {**{name: r[name] for name in TOTALS}, "leases": r["held"], "bytes": r["held_bytes"]}
                               for pid, (_, _, r) in self.here.items()},
                 "holders": {(pid, series): (r["held"], r["held_bytes"]) for pid, (_, series, r) in self.here.items() if r["held"]}}
