@@ -32,14 +32,20 @@ WHY = {
     "quiet_clone": "the emulator has no clone without a signal, by which libstoup starts an automatic daemon",
     "fork_advice": "the emulator's madvise says that WIPEONFORK and DONTFORK are done, and does nothing",
     "direct_io": "statx of the emulator does not tell the alignments of O_DIRECT",
+    "robust_list": "the emulator takes no list of robust futexes, by which the kernel marks a thread's end",
     "own_start": "the emulator makes up /proc/self/stat, and with it the start time by which others know stoupd",
 }
 # Programs that would wait for what never comes, and single tests of Check that fail for want of an ability.
 LEFT_OUT = {
     "unit_test_consumer_auto": "quiet_clone",
     "unit_test_consumer_fork": "fork_advice",
+    "unit_test_alive": "robust_list",
 }
 MAY_FAIL = {
+    "unit_test_consumer_held": ("fork_advice", [
+        "a_child_without_leases_keeps_what_it_inherited_mapped"]),
+    "unit_test_consumer_room": ("fork_advice", [
+        "a_child_goes_on_with_the_merge_of_its_parent_and_so_does_the_parent"]),
     "unit_test_consumer_wait": ("fork_advice", [
         "a_forked_child_is_told_to_attach_anew_and_disturbs_nothing"]),
     "unit_test_reader": ("direct_io", [
