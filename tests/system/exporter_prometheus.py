@@ -23,13 +23,13 @@ work = t.temp_dir()
 # ---- the unit ---------------------------------------------------------------------------------------------
 with open(os.path.join(os.environ["STOUP_BUILD_DIR"], "packages", "stoup-exporter.service"), encoding="utf-8") as source:
     unit = source.read()
-start = re.search(r"^ExecStart=\S+/bin/stoup (.*)$", unit, re.M).group(1)
+start = re.search(r'^ExecStart="[^"]+/bin/stoup" (.*)$', unit, re.M).group(1)
 options = set(re.findall(r"--[a-z-]+", start))
 t.true(options <= set(re.findall(r"--[a-z-]+", t.run([t.STOUP, "help", "exporter"]).stdout)), f"options of the unit: {options}")
 if shutil.which("systemd-analyze"):
     path = os.path.join(work, "stoup-exporter.service")
     with open(path, "w", encoding="utf-8") as out:
-        out.write(re.sub(r"^ExecStart=\S+", "ExecStart=" + t.STOUP, unit, flags=re.M))
+        out.write(re.sub(r'^ExecStart="[^"]+"', f'ExecStart="{t.STOUP}"', unit, flags=re.M))
     done = subprocess.run(["systemd-analyze", "--man=no", "verify", path], capture_output=True, text=True)
     t.true(done.returncode == 0 and "stoup-exporter" not in done.stderr, f"systemd-analyze verify: {done.stdout} {done.stderr}")
     if "--offline" in t.run(["systemd-analyze", "--help"]).stdout:

@@ -167,7 +167,7 @@ t.true("not one of error, warning, info, debug" in wrong.stderr, wrong.stderr)
 
 # ---- the unit ------------------------------------------------------------------------------------------
 unit = text_of(os.environ["STOUP_BUILD_DIR"], "packages", "stoupd@.service")
-t.true("@CMAKE" not in unit and "/bin/stoupd --pool %i" in unit, "the unit was configured")
+t.true("@CMAKE" not in unit and '/bin/stoupd" --pool %i' in unit, "the unit was configured")
 options = set(re.findall(r"--[a-z-]+", re.search(r"^ExecStart=.*$", unit, re.M).group()))
 known = set(re.findall(r"--[a-z-]+", t.run([t.STOUPD, "--help"]).stdout))
 t.true(options and options <= known, f"options of the unit: {options - known}")
@@ -175,7 +175,7 @@ root = t.temp_dir()
 if shutil.which("systemd-analyze"):
     path = os.path.join(root, "stoupd@prices.service")
     with open(path, "w") as out:
-        out.write(re.sub(r"^ExecStart=\S+", "ExecStart=" + t.STOUPD, unit, flags=re.M))
+        out.write(re.sub(r'^ExecStart="[^"]+"', f'ExecStart="{t.STOUPD}"', unit, flags=re.M))
     done = subprocess.run(["systemd-analyze", "--man=no", "verify", path], capture_output=True, text=True)
     t.true(done.returncode == 0 and "stoupd@" not in done.stderr, f"systemd-analyze verify: {done.stdout} {done.stderr}")
     help_text = t.run(["systemd-analyze", "--help"]).stdout
