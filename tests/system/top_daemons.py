@@ -70,8 +70,9 @@ t.true(all(ord(char) < 128 for char in text) and max(map(len, text.splitlines())
 # ---- the picture in the documents has the rows that are shown now --------------------------------------------
 with open(os.path.join(os.environ["STOUP_SOURCE_DIR"], "docs", "top.txt"), encoding="utf-8") as picture:
     picture = picture.read()
-with open(os.path.join(os.environ["STOUP_SOURCE_DIR"], "docs", "operating.md"), encoding="utf-8") as manual:
-    t.true(f"```\n{picture}```" in manual.read(), "docs/operating.md has docs/top.txt")
+for name in ("README.md", "docs/operating.md"):
+    with open(os.path.join(os.environ["STOUP_SOURCE_DIR"], name), encoding="utf-8") as manual:
+        t.true(f"```\n{picture}```" in manual.read(), f"{name} has docs/top.txt")
 
 
 def names_of(screen):
