@@ -206,13 +206,27 @@ static const char *const backing_words[] = {"posix", "memfd", "hugetlb", NULL};
 static const char *const reader_words[] = {"auto", "io_uring", "pread", NULL};
 static const char *const switch_words[] = {"auto", "on", "off", NULL};
 
+/* Monitors and errors name a store to people who stand in other directories. Links stay links: they are followed anew at
+ * each look. */
+static const char *absolute(const char *path, uint32_t idx)
+{
+	static char *kept[STOUP_STORE_CAP]; /* as long as the program runs */
+	char *cwd = path[0] == '/' || path[0] == 0 ? NULL : getcwd(NULL, 0);
+
+	if (cwd && asprintf(&kept[idx], "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, path) < 0)
+		kept[idx] = NULL;
+	free(cwd);
+	return kept[idx] ? kept[idx] : path;
+}
+
 static int add_store(struct stoup_daemon_options *opt, const char *path)
 {
 	if (opt->store_cnt == STOUP_STORE_CAP) {
 		fprintf(stderr, "stoupd: more than %u stores\n", STOUP_STORE_CAP);
 		return -EINVAL;
 	}
-	opt->store_path[opt->store_cnt++] = path;
+	opt->store_path[opt->store_cnt] = absolute(path, opt->store_cnt);
+	opt->store_cnt++;
 	return 0;
 }
 

@@ -156,6 +156,8 @@ FILES = (  # the first that fits; the start is used where the name has no date
     (r"message_10\.csv$", lambda *_: table([f"34200.{n:09}", 1, 100 + n, 50, 5853300, 1] for n in range(1, 20))),
     (r"glbx.*\.mbo\.csv", lambda *_: table([MBO] + [[at, at, 160, 1, 17077, "A", "B", "4800.250000000", 1, 0, 5, 128, 0, 1, "ESH4"]
                                                     for at in DAY])),
+    (r"acme\.csv$", lambda *_: table([["Trade Time", "Price", "Volume"]] + [[f"2025-03-03 09:30:{n}.037", "99.99", n] for n in range(10, 30)],
+                                      delimiter=";")),
     (r"(^|/)q(uotes)?\.csv$", lambda *_: table(QUOTES)),
     (r"bars\.csv\.gz$", lambda *_: bars(["Time", "O", "H", "L", "C", "V"], "2024-01-02T00:{}:00Z")),
     (r"fxcm-.*\.csv$", lambda *_: bars(["timestamp", "open", "high", "low", "close", "volume"], "2012-01-02 00:{}:00+00:00")),

@@ -204,3 +204,10 @@ replay.kill()
 replay.wait()
 t.until(lambda: holders()["holders"] == [], "rows go with their consumer")
 t.equal(daemon.stop(), 0, "the end")
+
+# ---- a store that was given by a path of the daemon's own directory is named so that others find it -----------------------------
+relative = t.Daemon(os.path.basename(store), "1M", prefix=["env", "-C", os.path.dirname(store)])
+stat = relative.stat()
+t.equal(stat["store"], store, "the store")
+t.equal([os.path.isfile(volume["path"]) for volume in stat["volumes"]], [True], f"its volume: {stat['volumes']}")
+t.equal(relative.stop(), 0, "the end")
