@@ -111,7 +111,7 @@ browser.click('[data-sort="oldest_lease_ns"]')
 for width, height, name in ((1280, 1000, "wide"), (390, 844, "narrow")):
     for dark in (False, True):
         browser.resize(width, height, dark)
-        t.equal(browser.run("return document.documentElement.scrollWidth <= innerWidth"), True, f"{width} wide: nothing beyond the edge")
+        browser.until(f"return innerWidth === {width} && document.documentElement.scrollWidth <= innerWidth", f"{width} wide: nothing beyond")
         if PICTURES:
             browser.run("return 0")
             browser.picture(os.path.join(PICTURES, f"page-{name}-{'dark' if dark else 'light'}.png"))
