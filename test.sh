@@ -88,7 +88,7 @@ stage_format() {
 	fi
 	find "$here/shm" "$here/codec" "$here/producer" "$here/consumer" "$here/bench" \
 		"$here/tests" -name '*.[ch]' -print0 |
-		xargs -0 clang-format-14 --dry-run --Werror
+		xargs -0 clang-format-14 --dry-run --Werror || return 1
 	passed=$((passed + 1))
 }
 

@@ -284,8 +284,8 @@ static void say_odd(struct stoup_check *c, const struct seen *seen)
 static void say_silent(struct stoup_check *c, const struct seen *seen)
 {
 	/* Of a pool that was not asked for it keeps nobody from starting another one. */
-	struct stoup_check_line *line = stoup_check_line(
-		c, "daemon", c->pool ? STOUP_CHECK_PROBLEM : STOUP_CHECK_WARNING);
+	struct stoup_check_line *line =
+		stoup_check_line(c, "daemon", c->pool ? STOUP_CHECK_PROBLEM : STOUP_CHECK_WARNING);
 
 	/* Its number is of another namespace: here it may be anybody's. */
 	if (seen->unseen) {
