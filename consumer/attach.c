@@ -56,12 +56,24 @@ static int explain_denied(const char *dir, const char *path, struct stoup_error 
 		what, found->gr_name, found->gr_name);
 }
 
+/* A store's directory that was named like a pool, without the slash? */
+static int is_directory(const char *name)
+{
+	struct stat st;
+
+	return stat(name, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int explain_connect(
 	int code, const char *pool, const char *dir, const char *path, struct stoup_error *err)
 {
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
+		if (is_directory(pool))
+			return stoup_error_set(err, -ENOENT,
+				"no pool '%.64s' is running; a store is named with a slash: %.64s/",
+				pool, pool);
 		return stoup_error_set(err, -ENOENT,
 			"no pool '%s' is running, or its socket was removed (%s/%s.sock); start "
 			"it: stoupd --store DIR --pool %s",

@@ -15,6 +15,9 @@
 #include "producer/csv_value.h"
 #include "shm/decimal.h"
 
+#define HEADER_LIST_CAP 120 /* bytes of a header in a message */
+#define HEADER_PART_CAP 64  /* where the message says more besides */
+
 static int header_is(const struct stoup_csv_field *field, const char *name)
 {
 	const char *text = field->text;
@@ -83,7 +86,7 @@ static int number_bind(
 static int name_bind(
 	const struct stoup_csv_row *row, struct stoup_csv_item *item, struct stoup_error *err)
 {
-	char list[120];
+	char list[HEADER_LIST_CAP];
 	int twice;
 
 	item->column_idx = header_find(row, item->column, &twice);
@@ -202,8 +205,13 @@ static int bind_same_names(
 }
 
 /* Every field has a column, or an empty value, or was given up. */
-static int check_complete(const struct stoup_csv_plan *plan, struct stoup_error *err)
+static int check_complete(const struct stoup_csv_plan *plan, const struct stoup_csv_row *row,
+	int header, struct stoup_error *err)
 {
+	char list[HEADER_PART_CAP] = "";
+
+	if (header)
+		header_list(row, list, sizeof(list));
 	for (uint32_t i = 0; i < plan->schema->field_cnt; i++) {
 		const struct stoup_field *field = &plan->schema->fields[i];
 		int is_key = field->flags & STOUP_FIELD_KEY, bound = 0, given_up = 0;
@@ -219,8 +227,9 @@ static int check_complete(const struct stoup_csv_plan *plan, struct stoup_error 
 			continue;
 		if (is_key)
 			return stoup_error_set(err, -EINVAL,
-				"no column holds the key %s of schema %s: name it (--time COLUMN)",
-				field->name, plan->schema->name);
+				"no column holds the key %s of schema %s: name it (--time COLUMN)%s%s",
+				field->name, plan->schema->name,
+				header ? "; the first row is: " : "", list);
 		return stoup_error_set(err, -EINVAL,
 			"no column holds %s of schema %s, which cannot be undefined: name it "
 			"(--map %s=COLUMN), or leave it zero (%s=-)",
@@ -256,6 +265,6 @@ int stoup_csv_plan_bind(
 		if (rc)
 			return rc;
 	}
-	rc = check_complete(plan, err);
+	rc = check_complete(plan, row, header, err);
 	return rc ? rc : header;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "producer/csv_hint.h"
+#include "producer/csv_hint_time.h"
 #include "producer/csv_plan.h"
 #include "producer/csv_route.h"
 #include "producer/csv_table.h"
@@ -45,6 +46,7 @@ struct stoup_csv_table {
 	uint32_t unit_note_cnt;
 	uint8_t unit; /* of the key, STOUP_PRESET_UNIT_*; 0: not known */
 	int has_before, repeat_told;
+	int64_t bar_key; /* of the bar before; 0: none yet */
 	uint64_t row_cnt;
 };
 
@@ -102,15 +104,20 @@ static int is_header_again(const struct stoup_csv_table *table, const struct sto
 static int value_error(const struct stoup_csv_table *table, const struct stoup_csv_row *row,
 	const struct stoup_csv_bind *bind, int code, const char *why, struct stoup_error *err)
 {
-	char text[QUOTE_LEN_CAP + 4], hint[STOUP_CSV_HINT_CAP];
+	const struct stoup_csv_field *cell = &row->fields[bind->column_idx];
+	char text[QUOTE_LEN_CAP + 4], form[STOUP_CSV_HINT_CAP], hint[STOUP_CSV_HINT_CAP];
 
 	if (is_header_again(table, row))
 		return stoup_error_set(err, -EBADMSG,
 			"line %llu: the header again: were files put together? take this line out, or "
 			"ingest them one by one",
 			(unsigned long long)row->line);
-	quote_text(&row->fields[bind->column_idx], text);
-	stoup_csv_hint_value(table->plan, bind, &row->fields[bind->column_idx], code, hint);
+	quote_text(cell, text);
+	if (code == -EINVAL && bind->field->flags & STOUP_FIELD_TIME && !bind->read) {
+		stoup_csv_hint_time(bind->format, cell->text, cell->len, form);
+		why = form[0] ? form : why;
+	}
+	stoup_csv_hint_value(table->plan, bind, cell, code, hint);
 	return stoup_error_set(err, -EBADMSG, "line %llu, column %u (%s): \"%s\" %s%s",
 		(unsigned long long)row->line, bind->column_idx + 1, bind->field->name, text, why,
 		hint);
@@ -163,6 +170,20 @@ static void repeat_look(struct stoup_csv_table *table, const struct stoup_csv_ro
 	table->has_before = 1;
 	table->record = table->record_before;
 	table->record_before = before;
+}
+
+/* A bar of the same time as the one before: most often the column of the time of day was left out. */
+static void same_bar_look(
+	struct stoup_csv_table *table, const struct stoup_csv_row *row, int64_t key)
+{
+	if (key == table->bar_key && !table->repeat_told && table->sink) {
+		table->repeat_told = 1;
+		stoup_sink_note(table->sink,
+			"%s: line %llu: the same time as the bar before it: kept (more may follow; does "
+			"the time of day stand in another column? join the two)",
+			table->name, (unsigned long long)row->line);
+	}
+	table->bar_key = key;
 }
 
 struct stoup_csv_seen stoup_csv_table_seen(const struct stoup_csv_table *table)
@@ -239,6 +260,8 @@ static int row_convert(struct stoup_csv_table *table, const struct stoup_csv_row
 	table->row_cnt++;
 	if (table->uniques)
 		repeat_look(table, row);
+	else if (schema->interval_ns && !table->route)
+		same_bar_look(table, row, ret->key);
 	return 1;
 }
 
@@ -488,6 +511,7 @@ void stoup_csv_table_restart(struct stoup_csv_table *table, uint64_t line, uint6
 	table->at_end = table->has_before = 0;
 	table->unit = 0;
 	table->key_len = 0;
+	table->bar_key = 0;
 }
 
 void stoup_csv_table_destroy(struct stoup_csv_table *table)

@@ -44,8 +44,7 @@ int stoup_quota_parse(const char *text, struct stoup_quota_option *ret, struct s
 	memset(ret, 0, sizeof(*ret));
 	if (!sep || sep == text || (size_t)(sep - text) >= sizeof(word))
 		return stoup_error_set(err, -EINVAL,
-			"'%.80s': GROUP=SIZE, user:NAME=SIZE or with a part of the pool, GROUP=25%%, is wanted",
-			text);
+			"GROUP=SIZE, user:NAME=SIZE or with a part of the pool, GROUP=25%%, is wanted");
 	memcpy(word, text, (size_t)(sep - text));
 	word[sep - text] = 0;
 	memcpy(ret->name, word, sizeof(word));

@@ -346,7 +346,7 @@ static int quota_option(struct stoup_daemon_options *opt, const char *arg)
 		return -EINVAL;
 	}
 	if (stoup_quota_parse(arg, quota, &err) < 0) {
-		fprintf(stderr, "stoupd: --quota %s\n", err.text);
+		fprintf(stderr, "stoupd: --quota '%.80s': %s\n", arg, err.text);
 		return -EINVAL;
 	}
 	if (share(quota->value, 100, &quota->bytes, &quota->percent) < 0)

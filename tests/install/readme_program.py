@@ -36,7 +36,7 @@ os.environ["XDG_RUNTIME_DIR"] = t.temp_dir()
 
 # ---- compile what the block says, by the line that README.md gives ------------------------------------
 with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
-    text = readme.read()
+    text_of_readme = text = readme.read()
 blocks, cpp_blocks = (re.findall(rf"^```{name}\n(.*?)^```$", text, re.M | re.S) for name in ("c", "cpp"))
 t.equal((len(blocks), len(cpp_blocks)), (1, 1), "C and C++ blocks in README.md")
 with open(os.path.join(directory, "worker.c"), "w", encoding="ascii") as out:
@@ -72,6 +72,21 @@ for program in workers:
     t.equal(t.run([program, daemon.pool, t.name_of("AAA")]).stdout, text, "sum of the pool's records")
 daemon.stop()
 
+# ---- CSV of one's own, by the line that README.md gives, and the program that it then describes -----------
+own = re.search(r"^stoup ingest [^\n]* --schema tick [^\n]*\\\n[^\n]*acme\.csv$", text_of_readme, re.M).group()
+at = t.temp_dir()
+with open(os.path.join(at, "acme.csv"), "w", encoding="ascii") as out:
+    out.write("Trade Time;Price;Volume\n2024-03-04 09:00:00.5;50.25;3\n2024-03-04 09:00:01;-0.5;1\n2024-03-04 09:00:01;;9\n")
+t.run(["sh", "-c", f"cd '{at}' && {own}"])
+compilers = [(cached("CMAKE_C_COMPILER") or "cc", "own.c", blocks[0].replace('"mbo"', '"tick"'), ["-O2"])]
+compilers += [(name, "own.cc", cpp_blocks[0], ["-std=c++20", "-O2"]) for name in filter(shutil.which, ("g++", "clang++"))]
+for compiler, file, program, options in compilers:
+    file, own = os.path.join(at, file), os.path.join(at, "own")
+    with open(file, "w", encoding="ascii") as out:
+        out.write(program.replace("stoup_mbo", "stoup_tick"))
+    t.run([compiler, *options, "-Wall", "-Wextra", "-Werror", file, "-o", own, *flags])
+    t.equal(t.run([own, at + "/ticks/", "BROKER/ACME/tick"]).stdout, "150.25\n", f"sum of own records, {compiler}")
+
 # ---- no sum where there is none -------------------------------------------------------------------------
 
 
@@ -83,6 +98,9 @@ def refuses(pool, series, *words):
 
 
 refuses(daemon.pool, t.name_of("AAA"), daemon.pool)
+os.chdir(directory)
+refuses("ticks", t.name_of("AAA"), "no pool 'ticks' is running; a store is named with a slash: ticks/")
+refuses("tickets", t.name_of("AAA"), "no pool 'tickets' is running, or its socket was removed", "start it: stoupd")
 refuses(store + "/", "XTST.TEST/AAB/mbo", "XTST.TEST/AAA/mbo")
 damaged = os.path.join(directory, "damaged")
 shutil.copytree(store, damaged)

@@ -119,6 +119,27 @@ dirty("out of order", f"{T},1,1\n{T - 1},1,1\n", PLAIN,
       "--sort sorts, --order=keep keeps the order (series A/B/c)")
 dirty("no time", f"{T},1,1\nnoon,1,1\n", PLAIN,
       "line 2, column 1 (ts): \"noon\" is not a time such as 2024-01-31T09:30:00.5Z")
+for written, pattern in (("04.03.2024 09:00:00.364", "'%d.%m.%Y %H:%M:%S.%f'"), ("2024.03.04 09:00", "'%Y.%m.%d %H:%M'"),
+                         ("2024-03-04, 14:30:06", "'%Y-%m-%d, %H:%M:%S'"), ("03/14/2024", "'%m/%d/%Y'"),
+                         ("14-03-2024 23:59:59,5", "'%d-%m-%Y %H:%M:%S,%f'"), ("03/04/2024 09:30", "'%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'")):
+    dirty(f"a time of another form: {written}", f'{T},1,1\n"{written}",1,1\n', PLAIN,
+          f"line 2, column 1 (ts): \"{written}\" is a time of another form: --time-format {pattern}")
+    taken(f"{written}, once its form is named", f'"{written}",1,1\n', [*PLAIN, "--time-format", pattern.split(" or ")[0].strip("'")], 1)
+dirty("a time of day alone", f"{T},1,1\n09:30,1,1\n", PLAIN,
+      "line 2, column 1 (ts): \"09:30\" is a time of day alone: its date must be joined to it, in one column")
+for word in ("31.02.2024", "1.2.2024", "04.03.24", "04.03.2024 9:00", "04.03-2024", "2024.03.04 09:00 AM", "2024.03.04 24:00"):
+    dirty(f"a time that no pattern reads: {word}", f"{T},1,1\n{word},1,1\n", PLAIN,
+          f"line 2, column 1 (ts): \"{word}\" is not an epoch whose unit can be told; set the time format to s, ms, us or ns")
+dirty("a pattern that was named", f"2024.03.04,1,1\n", [*PLAIN, "--time-format", "%d.%m.%Y"],
+      "line 1, column 1 (ts): \"2024.03.04\" does not match the time format")
+BARS = ["--series", "A/B/bars", "--schema", "bar", "--interval", "1m"]
+dirty("no column of the time", "Date Time,open,high,low,close,volume\n2024-03-04,1,1,1,1,1\n", BARS,
+      "no column holds the key ts of schema bar: name it (--time COLUMN); the first row is: Date Time,open,high,low,close,volume")
+taken("bars whose time of day stands elsewhere", "ts,at,open,high,low,close,volume\n" +
+      "".join(f"2024-03-04,09:{n:02},1,1,1,1,1\n" for n in range(3)), BARS, 3,
+      ["line 3: the same time as the bar before it: kept (more may follow; does the time of day stand in another column? join the two)"])
+taken("bars, each of its own time", "ts,open,high,low,close,volume\n" +
+      "".join(f"2024-03-04 09:{n:02},1,1,1,1,1\n" for n in range(3)), BARS, 3)
 dirty("an empty time", f"{T},1,1\n,1,1\n", PLAIN,
       "line 2, column 1 (ts): \"\" is not a time between 1970 and 2262, as a key must be")
 dirty("a day that is not", f"{T},1,1\n2024-02-30,1,1\n", PLAIN,

@@ -15,7 +15,7 @@ store, totals = t.make_store(120_000)  # 6.7 MB in blocks of 64 KiB
 name = t.name_of("AAA")
 
 # ---- the command line ---------------------------------------------------------------------------------------------------
-for value, part in (("games", "GROUP=SIZE"), ("=1M", "GROUP=SIZE"), ("nosuch=1M", "there is no group 'nosuch'"),
+for value, part in (("games", "GROUP=SIZE"), ("=1M", "GROUP=SIZE"), ("nosuch=1M", "--quota 'nosuch=1M': there is no group 'nosuch'"),
                     ("user:nosuch=1M", "there is no user 'nosuch'"), ("0=", "a size such as 64M"), ("0=0", "more than 0 is wanted"),
                     ("0=101%", "from 0% to 100%"), ("0=-1", "a size such as 64M"), ("x" * 64 + "=1M", "GROUP=SIZE")):
     said = t.run([t.STOUPD, "--store", store, "--pool", "x", "--quota", value], expect=2).stderr

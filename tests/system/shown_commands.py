@@ -158,6 +158,12 @@ FILES = (  # the first that fits; the start is used where the name has no date
                                                     for at in DAY])),
     (r"acme\.csv$", lambda *_: table([["Trade Time", "Price", "Volume"]] + [[f"2025-03-03 09:30:{n}.037", "99.99", n] for n in range(10, 30)],
                                       delimiter=";")),
+    (r"gbpusd_m1\.csv$", lambda *_: table([["Date", "Time", "Open", "High", "Low", "Close", "Vol"]] +
+                                          [["2024.03.04", f"09:{n}", "1.5", "1.75", "1.25", "1.5", n] for n in range(10, 40)])),
+    (r"broker_export\.csv$", lambda *_: table([["Date/Time", "Symbol", "Qty", "T. Price", "Proceeds"]] +
+                                              [[f"2024-03-04, 14:30:{n}", "ES", f"1,3{n}", "5,134.00", "-11,489,332.50"] for n in range(10, 40)])),
+    (r"acme_all\.csv$", lambda *_: table([["Trade Time", "Instrument", "Side", "Price", "Volume"]] +
+                                           [[f"04.03.2024 09:00:{n}.364", "ACME", "SELL", "50.25", n] for n in range(10, 40)], delimiter=";")),
     (r"(^|/)q(uotes)?\.csv$", lambda *_: table(QUOTES)),
     (r"bars\.csv\.gz$", lambda *_: bars(["Time", "O", "H", "L", "C", "V"], "2024-01-02T00:{}:00Z")),
     (r"fxcm-.*\.csv$", lambda *_: bars(["timestamp", "open", "high", "low", "close", "volume"], "2012-01-02 00:{}:00+00:00")),
@@ -202,14 +208,14 @@ def shown(document):
         for line in block.replace("\\\n", " ").splitlines():
             line = re.sub(r"\s+#\s.*$", "", line).strip()
             # What goes on in the background is the exporter: exporter_http.py runs it.
-            if line.startswith("stoup ") and not line.endswith(("...", "&")):
+            if re.match(r"(sed .*\| )?stoup ", line) and not line.endswith(("...", "&")):
                 yield re.sub(r"\s+", " ", line)
 
 
 def files_of(command):
     words = [re.sub(r"^['\"]|['\"]$", "", word) for word in command.split()]
     return [word for word in words[1:] if re.search(r"\.(zst|zip|gz|csv|npz|npy|bin|bi5|jsonl|NASDAQ_ITCH50)$", word)
-            and not re.search(r"[*,>]", word)] if words[1] == "ingest" else []
+            and not re.search(r"[*,>]", word)] if "stoup ingest " in command else []
 
 
 def downloads(directory):

@@ -12,7 +12,7 @@ import lib_stoup as t
 SOURCE = os.environ["STOUP_SOURCE_DIR"]
 OPTION = r"(?<![\w-])--[a-z][a-z-]*"
 failures = []
-checked = {"options": 0, "commands": 0, "files": 0, "links": 0}
+checked = {"options": 0, "commands": 0, "files": 0, "links": 0, "documents": 0}
 
 
 def check(kind, condition, text):
@@ -75,8 +75,11 @@ for path, text in texts.items():
         check("links", os.path.exists(there), f"{name}: link to {target}, which is not there")
         if anchor and there in texts:
             check("links", anchor in anchors(texts[there]), f"{name}: link to {target}: no such heading")
+    if name == "README.md":  # what stands in docs is told of there; top.txt is shown, as top_daemons.py sees
+        for file in sorted(os.listdir(os.path.join(SOURCE, "docs"))):
+            check("documents", f"docs/{file}" in text or file == "top.txt", f"README.md does not name docs/{file}")
     for file in re.findall(r"`((?:docs|tests|bench|shm|codec|producer|consumer)/[\w./-]+\.\w+)`", text):
         check("files", os.path.exists(os.path.join(SOURCE, file)), f"{name}: `{file}` is not there")
 t.true(not failures, "\n".join(failures))
-t.true(checked["options"] > 60 and checked["commands"] > 100 and checked["files"] > 20, f"what was looked at: {checked}")
+t.true(checked["options"] > 60 and checked["commands"] > 100 and checked["files"] > 20 and checked["documents"] > 20, f"what was looked at: {checked}")
 print(f"ok: {checked}", flush=True)
