@@ -66,12 +66,47 @@ static const char *text_hint(const struct stoup_csv_field *cell)
 	return "";
 }
 
+/* Does the cell begin as `shape` does? There a 0 is any digit, all else itself. */
+static int is_shaped(const struct stoup_csv_field *cell, const char *shape)
+{
+	if (cell->len < strlen(shape))
+		return 0;
+	for (size_t i = 0; shape[i]; i++) {
+		const char c = cell->text[i];
+
+		if (shape[i] == '0' ? c < '0' || c > '9' : c != shape[i])
+			return 0;
+	}
+	return 1;
+}
+
+/* Times as people write them, which no form that is found by itself has. */
+static void time_hint(const struct stoup_csv_field *cell, char dst[STOUP_CSV_HINT_CAP])
+{
+	static const char *const days[] = {"00.00.0000", "00/00/0000", "00-00-0000", NULL};
+
+	for (const char *const *day = days; *day; day++)
+		if (is_shaped(cell, *day))
+			snprintf(dst, STOUP_CSV_HINT_CAP,
+				" (as text: --time-format '%%d%c%%m%c%%Y %%H:%%M:%%S', in the order that stands there)",
+				(*day)[2], (*day)[2]);
+	if (is_shaped(cell, "0000/00/00") || is_shaped(cell, "0000.00.00"))
+		snprintf(dst, STOUP_CSV_HINT_CAP,
+			" (as text: --time-format '%%Y%c%%m%c%%d %%H:%%M:%%S', as it stands there)",
+			cell->text[4], cell->text[4]);
+	else if (is_shaped(cell, "00:00") || is_shaped(cell, "0:00"))
+		snprintf(dst, STOUP_CSV_HINT_CAP,
+			" (a time of day: date and time belong into one column; docs/schemas.md, Times)");
+}
+
 void stoup_csv_hint_value(const struct stoup_csv_plan *plan, const struct stoup_csv_bind *bind,
 	const struct stoup_csv_field *cell, int code, char dst[STOUP_CSV_HINT_CAP])
 {
 	const char *option = scale_option(plan, bind);
 
 	dst[0] = '\0';
+	if (bind->field->flags & STOUP_FIELD_TIME && code == -EINVAL)
+		time_hint(cell, dst);
 	if (bind->field->flags & STOUP_FIELD_TIME || bind->field->type == STOUP_TYPE_CHAR)
 		return;
 	if (code == -EDOM && option)

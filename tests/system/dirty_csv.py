@@ -119,6 +119,20 @@ dirty("out of order", f"{T},1,1\n{T - 1},1,1\n", PLAIN,
       "--sort sorts, --order=keep keeps the order (series A/B/c)")
 dirty("no time", f"{T},1,1\nnoon,1,1\n", PLAIN,
       "line 2, column 1 (ts): \"noon\" is not a time such as 2024-01-31T09:30:00.5Z")
+dirty("a day first", f"{T},1,1\n31.01.2024 09:30,1,1\n", PLAIN,
+      "line 2, column 1 (ts): \"31.01.2024 09:30\" is not an epoch whose unit can be told; set the time format to s, ms, us or ns "
+      "(as text: --time-format '%d.%m.%Y %H:%M:%S', in the order that stands there)")
+dirty("a month first", f"{T},1,1\n01/31/2024,1,1\n", PLAIN,
+      "line 2, column 1 (ts): \"01/31/2024\" is not a time such as 2024-01-31T09:30:00.5Z "
+      "(as text: --time-format '%d/%m/%Y %H:%M:%S', in the order that stands there)")
+dirty("a year first", f"{T},1,1\n2024/01/31 09:30,1,1\n", PLAIN,
+      "line 2, column 1 (ts): \"2024/01/31 09:30\" is not a time such as 2024-01-31T09:30:00.5Z "
+      "(as text: --time-format '%Y/%m/%d %H:%M:%S', as it stands there)")
+dirty("a time of day", f"{T},1,1\n9:30:00,1,1\n", PLAIN,
+      "line 2, column 1 (ts): \"9:30:00\" is not a time such as 2024-01-31T09:30:00.5Z "
+      "(a time of day: date and time belong into one column; docs/schemas.md, Times)")
+taken("a day first, as told", "31.01.2024 09:30:00,1,1\n", [*PLAIN, "--time-format", "%d.%m.%Y %H:%M:%S"], 1)
+taken("date and time in one", "2024-01-31 09:30:00.037,1,1\n", PLAIN, 1)
 dirty("an empty time", f"{T},1,1\n,1,1\n", PLAIN,
       "line 2, column 1 (ts): \"\" is not a time between 1970 and 2262, as a key must be")
 dirty("a day that is not", f"{T},1,1\n2024-02-30,1,1\n", PLAIN,
