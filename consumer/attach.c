@@ -56,12 +56,24 @@ static int explain_denied(const char *dir, const char *path, struct stoup_error 
 		what, found->gr_name, found->gr_name);
 }
 
+static int is_directory(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int explain_connect(
 	int code, const char *pool, const char *dir, const char *path, struct stoup_error *err)
 {
 	switch (code) {
 	case -ENOENT:
 	case -ENOTDIR:
+		/* A store's name without its slash is a pool's. */
+		if (is_directory(pool))
+			return stoup_error_set(err, -ENOENT,
+				"no pool '%s' is running; the directory '%s' here is meant by '%s/', with a slash",
+				pool, pool, pool);
 		return stoup_error_set(err, -ENOENT,
 			"no pool '%s' is running, or its socket was removed (%s/%s.sock); start "
 			"it: stoupd --store DIR --pool %s",
