@@ -72,8 +72,8 @@ static int explain_connect(
 	case -ENOTDIR:
 		if (is_directory(pool))
 			return stoup_error_set(err, -ENOENT,
-				"no pool '%.64s' is running; a store is named with a slash: %.64s/",
-				pool, pool);
+				"no pool '%s' is running; the directory '%s' here is meant by '%s/', with a slash",
+				pool, pool, pool);
 		return stoup_error_set(err, -ENOENT,
 			"no pool '%s' is running, or its socket was removed (%s/%s.sock); start "
 			"it: stoupd --store DIR --pool %s",

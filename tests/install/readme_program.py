@@ -36,9 +36,10 @@ os.environ["XDG_RUNTIME_DIR"] = t.temp_dir()
 
 # ---- compile what the block says, by the line that README.md gives ------------------------------------
 with open(os.path.join(SOURCE, "README.md"), encoding="utf-8") as readme:
-    text_of_readme = text = readme.read()
+    text = readme_lines = readme.read()
+readme_text = " ".join(text.split())
 blocks, cpp_blocks = (re.findall(rf"^```{name}\n(.*?)^```$", text, re.M | re.S) for name in ("c", "cpp"))
-t.equal((len(blocks), len(cpp_blocks)), (1, 1), "C and C++ blocks in README.md")
+t.equal((len(blocks), len(cpp_blocks)), (2, 1), "C and C++ blocks in README.md")
 with open(os.path.join(directory, "worker.c"), "w", encoding="ascii") as out:
     out.write(blocks[0])
 flags = shlex.split(t.run(["pkg-config", "--cflags", "--libs", "stoup"]).stdout)
@@ -73,7 +74,7 @@ for program in workers:
 daemon.stop()
 
 # ---- CSV of one's own, by the line that README.md gives, and the program that it then describes -----------
-own = re.search(r"^stoup ingest [^\n]* --schema tick [^\n]*\\\n[^\n]*acme\.csv$", text_of_readme, re.M).group()
+own = re.search(r"^stoup ingest [^\n]* --schema tick [^\n]*\\\n[^\n]*acme\.csv$", readme_lines, re.M).group()
 at = t.temp_dir()
 with open(os.path.join(at, "acme.csv"), "w", encoding="ascii") as out:
     out.write("Trade Time;Price;Volume\n2024-03-04 09:00:00.5;50.25;3\n2024-03-04 09:00:01;-0.5;1\n2024-03-04 09:00:01;;9\n")
@@ -87,6 +88,22 @@ for compiler, file, program, options in compilers:
     t.run([compiler, *options, "-Wall", "-Wextra", "-Werror", file, "-o", own, *flags])
     t.equal(t.run([own, at + "/ticks/", "BROKER/ACME/tick"]).stdout, "150.25\n", f"sum of own records, {compiler}")
 
+# ---- a struct of one's own, put into that program as README.md says ----------------------------------
+call = re.search(r"`(stoup_schema_require_fields\([^`]*)`", readme_text).group(1)
+own = re.sub(r'stoup_schema_require\(&series, "mbo", sizeof\(struct stoup_mbo\), &err\)', lambda _: call, blocks[0])
+own = own.replace("#include <stdint.h>", "#include <stddef.h>\n#include <stdint.h>").replace("struct stoup_mbo", "struct trade")
+own = own.replace("int main(", blocks[1] + "\nint main(")
+options = re.search(r"`(--series BROKER/ACME/trades [^`]*) acme\.csv`", readme_text).group(1)
+with open(os.path.join(directory, "own.c"), "w", encoding="ascii") as out:
+    out.write(own)
+t.run([cached("CMAKE_C_COMPILER") or "cc", "-O2", "-Wall", "-Wextra", "-Werror", out.name, "-o", out.name[:-2], *flags])
+with open(os.path.join(directory, "acme.csv"), "w", encoding="ascii") as acme:
+    acme.write("Trade Time;Price;Volume\n" + "".join(f"2025-03-03 09:30:{n}.037;99.99;{n}\n" for n in range(10, 30)))
+t.run(["stoup", "ingest", "--quiet", "--store", os.path.join(directory, "mine"), *shlex.split(options), acme.name])
+t.equal(t.run([out.name[:-2], os.path.join(directory, "mine/"), "BROKER/ACME/trades"]).stdout, f"{99.99 * sum(range(10, 30)):.2f}\n", "the sum of acme.csv")
+wrong = t.run([out.name[:-2], store + "/", t.name_of("AAA")], expect=1)
+t.true("bytes" in wrong.stderr, wrong.stderr)
+
 # ---- no sum where there is none -------------------------------------------------------------------------
 
 
@@ -99,7 +116,7 @@ def refuses(pool, series, *words):
 
 refuses(daemon.pool, t.name_of("AAA"), daemon.pool)
 os.chdir(directory)
-refuses("ticks", t.name_of("AAA"), "no pool 'ticks' is running; a store is named with a slash: ticks/")
+refuses("ticks", t.name_of("AAA"), "no pool 'ticks' is running", "is meant by 'ticks/', with a slash")
 refuses("tickets", t.name_of("AAA"), "no pool 'tickets' is running, or its socket was removed", "start it: stoupd")
 refuses(store + "/", "XTST.TEST/AAB/mbo", "XTST.TEST/AAA/mbo")
 damaged = os.path.join(directory, "damaged")
