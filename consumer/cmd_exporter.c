@@ -14,7 +14,7 @@
 struct args {
 	const char *listen;
 	int once, remote, consumers;
-	uint32_t series_max;
+	uint64_t series_max;
 };
 
 static const struct option options[] = {
@@ -45,20 +45,6 @@ static int wrong(const char *what)
 	return 2;
 }
 
-static int number(const char *text, uint32_t cap, uint32_t *ret)
-{
-	size_t len = strlen(text);
-	unsigned long value;
-
-	if (len < 1 || len > 9 || strspn(text, "0123456789") != len)
-		return 0;
-	value = strtoul(text, NULL, 10);
-	if (value > cap)
-		return 0;
-	*ret = (uint32_t)value;
-	return 1;
-}
-
 /* 0; 1: help was printed; 2: wrong usage, told. */
 static int parse(int argc, char **argv, struct args *args)
 {
@@ -75,7 +61,7 @@ static int parse(int argc, char **argv, struct args *args)
 			fputs("See `stoup help exporter`.\n", stderr);
 			return 2;
 		}
-		if (which == 's' && !number(optarg, SERIES_CAP, &args->series_max))
+		if (which == 's' && !stoup_tool_number(optarg, 0, SERIES_CAP, &args->series_max))
 			return wrong("--series-max: a number is wanted, 0 to 10000");
 		args->listen = which == 'l' ? optarg : args->listen;
 		args->remote |= which == 'r';
@@ -130,7 +116,7 @@ int stoup_cmd_exporter(int argc, char **argv)
 		fprintf(stderr, "stoup exporter: %s\n", err.text);
 		return rc == -EINVAL ? 2 : 1;
 	}
-	exporter.series_max = args.series_max;
+	exporter.series_max = (uint32_t)args.series_max;
 	exporter.consumers = args.consumers;
 	if (args.once) {
 		stoup_exporter_look(&exporter);

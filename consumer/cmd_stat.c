@@ -9,15 +9,15 @@
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include "consumer/tool_args.h"
 #include "consumer/tool_stat.h"
 #include "consumer/tools.h"
 #include "shm/format.h"
 
-#define INTERVAL_CAP 86400.0
-#define HEAD_LINES   20 /* lines of --watch between two heads */
+#define INTERVAL_LEAST 0.01
+#define INTERVAL_CAP   86400.0
+#define HEAD_LINES     20 /* lines of --watch between two heads */
 
 /* ---- arguments -------------------------------------------------------------------------------- */
 
@@ -31,20 +31,6 @@ static const struct option options[] = {
 	{"help", no_argument, NULL, 'h'},
 	{NULL, 0, NULL, 0},
 };
-
-/* A number of seconds: 1, or 0. */
-static int seconds_parse(const char *text, double *ret)
-{
-	char *end;
-	double value;
-
-	errno = 0;
-	value = strtod(text, &end);
-	if (end == text || *end || errno || !(value >= 0.01 && value <= INTERVAL_CAP))
-		return 0;
-	*ret = value;
-	return 1;
-}
 
 /* argv[0] is "stoup COMMAND". */
 static const char *command_of(const char *argv0)
@@ -62,8 +48,6 @@ static int wrong(const char *argv0, const char *what)
 
 static int option_take(const char *command, int which, struct stoup_stat_args *args)
 {
-	char *end;
-
 	switch (which) {
 	case 'j':
 		args->json = 1;
@@ -79,13 +63,13 @@ static int option_take(const char *command, int which, struct stoup_stat_args *a
 		return 0;
 	case 'w':
 		args->watch = 1;
-		if (optarg && !seconds_parse(optarg, &args->interval))
+		if (optarg &&
+			!stoup_tool_seconds(optarg, INTERVAL_LEAST, INTERVAL_CAP, &args->interval))
 			return wrong(
 				command, "--watch: a number of seconds is wanted, 0.01 to 86400");
 		return 0;
 	default:
-		args->count = strtol(optarg, &end, 10);
-		if (*end || end == optarg || args->count < 1)
+		if (!stoup_tool_number(optarg, 1, UINT64_MAX, &args->count))
 			return wrong(command, "--count: a number of lines is wanted");
 		return 0;
 	}
@@ -96,7 +80,8 @@ static void interval_take(int argc, char **argv, struct stoup_stat_args *args)
 {
 	if (!args->watch || args->interval > 0)
 		return;
-	if (argc - optind == 2 && seconds_parse(argv[optind], &args->interval))
+	if (argc - optind == 2 &&
+		stoup_tool_seconds(argv[optind], INTERVAL_LEAST, INTERVAL_CAP, &args->interval))
 		optind++;
 	else
 		args->interval = 1;
@@ -150,15 +135,6 @@ int stoup_stat_look(const char *command, const char *pool, struct stoup_watch *r
 
 /* ---- stat ------------------------------------------------------------------------------------- */
 
-static void nap(double seconds)
-{
-	struct timespec left = {.tv_sec = (time_t)seconds};
-
-	left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
-	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
-		;
-}
-
 /* A line for each look, until --count of them are there or nobody reads them any more. */
 static int watch_pool(const struct stoup_stat_args *args)
 {
@@ -168,11 +144,11 @@ static int watch_pool(const struct stoup_stat_args *args)
 	char problem[512];
 	int rc = 0;
 
-	for (long i = 0; rc == 0 && (args->count == 0 || i < args->count); i++) {
+	for (uint64_t i = 0; rc == 0 && (args->count == 0 || i < args->count); i++) {
 		struct stoup_watch *now = &looks[i % 2], *before = &looks[(i + 1) % 2];
 
 		if (i > 0)
-			nap(args->interval);
+			stoup_tool_nap(args->interval);
 		rc = stoup_watcher_look(&watcher, now, &err);
 		if (rc < 0) {
 			fprintf(stderr, "stoup stat: %s\n", err.text);

@@ -11,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "consumer/tool_args.h"
 #include "consumer/tool_top.h"
 #include "consumer/tools.h"
 
-#define INTERVAL_CAP 3600.0
+#define INTERVAL_LEAST 0.05
+#define INTERVAL_CAP   3600.0
 #define ONCE_INTERVAL                                                                              \
 	0.5 /* between the two looks that rates want; the answer comes within a second */
 
@@ -50,20 +52,13 @@ static int wrong(const char *what)
 
 static int option_take(int which, struct stoup_top_args *args)
 {
-	char *end;
-
 	switch (which) {
 	case 'i':
-		errno = 0;
-		args->interval = strtod(optarg, &end);
-		if (end == optarg || *end || errno ||
-			!(args->interval >= 0.05 && args->interval <= INTERVAL_CAP))
+		if (!stoup_tool_seconds(optarg, INTERVAL_LEAST, INTERVAL_CAP, &args->interval))
 			return wrong("--interval: a number of seconds is wanted, 0.05 to 3600");
 		return 0;
 	case 'k':
-		errno = 0;
-		args->count = strtol(optarg, &end, 10);
-		if (*end || end == optarg || errno || args->count < 1)
+		if (!stoup_tool_number(optarg, 1, UINT64_MAX, &args->count))
 			return wrong("--count: a number of looks is wanted");
 		return 0;
 	case 'o':
@@ -123,26 +118,13 @@ int stoup_top_look(struct stoup_top *top, struct stoup_watcher *watcher, struct 
 
 /* ---- once ------------------------------------------------------------------------------------- */
 
-static void nap(double seconds)
-{
-	struct timespec left = {.tv_sec = (time_t)seconds};
-
-	left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
-	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
-		;
-}
-
 /* A size from the environment, as shells and pagers have it. */
 static uint32_t size_of(const char *name, uint32_t otherwise, uint32_t least)
 {
 	const char *text = getenv(name);
-	char *end;
-	unsigned long value;
+	uint64_t value;
 
-	if (!text || !*text)
-		return otherwise;
-	value = strtoul(text, &end, 10);
-	if (*end || value < least || value > STOUP_TOP_COLS_CAP)
+	if (!text || !stoup_tool_number(text, least, STOUP_TOP_COLS_CAP, &value))
 		return otherwise;
 	return (uint32_t)value;
 }
@@ -167,13 +149,13 @@ static int print_once(
 {
 	int utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0, rc = 0;
 	struct stoup_error err = {0};
-	long cnt = args->count ? args->count : 1;
+	uint64_t cnt = args->count ? args->count : 1;
 
 	top->interval = args->interval > 0 ? args->interval : ONCE_INTERVAL;
 	top->plain = 1;
-	for (long i = 0; i <= cnt && rc == 0; i++) {
+	for (uint64_t i = 0; i <= cnt && rc == 0; i++) {
 		if (i > 0)
-			nap(top->interval);
+			stoup_tool_nap(top->interval);
 		if (stoup_top_look(top, watcher, &err) < 0) {
 			fprintf(stderr, "stoup top: %s\n", err.text);
 			return 1;

@@ -64,22 +64,17 @@ static int looked_at(uint32_t uid)
 
 static void control_add(struct names *names, int dir_fd, const char *file)
 {
-	unsigned long uid;
+	const char *pool;
 	struct stat st;
-	char *end;
+	uint32_t uid;
 	size_t len;
 
-	if (strncmp(file, "stoup.", 6) != 0 || file[6] < '0' || file[6] > '9')
-		return;
-	uid = strtoul(file + 6, &end, 10);
-	len = strlen(end);
-	if (*end != '.' || uid > UINT32_MAX || len < 6 || strcmp(end + len - 4, ".ctl") != 0 ||
-		!looked_at((uint32_t)uid))
+	if (!stoup_control_name_parse(file, &uid, &pool, &len) || !looked_at(uid))
 		return;
 	if (fstatat(dir_fd, file, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
 		(st.st_uid != 0 && st.st_uid != uid))
 		return;
-	name_add(names, end + 1, len - 5);
+	name_add(names, pool, len);
 }
 
 static void socket_add(struct names *names, int dir_fd, const char *file)

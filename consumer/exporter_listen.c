@@ -6,27 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include "consumer/exporter.h"
+#include "consumer/tool_args.h"
 
 static int wrong(const char *text, struct stoup_error *err)
 {
 	return stoup_error_set(err, -EINVAL,
 		"--listen '%.60s': HOST:PORT is wanted, as 127.0.0.1:9753, [::1]:9753 or localhost:0",
 		text);
-}
-
-/* The port behind the host: decimal, at most 65535. */
-static int port_parse(const char *text, uint16_t *ret)
-{
-	unsigned long value = 0;
-	size_t len = strlen(text);
-
-	if (len < 1 || len > 5 || strspn(text, "0123456789") != len)
-		return 0;
-	value = strtoul(text, NULL, 10);
-	if (value > UINT16_MAX)
-		return 0;
-	*ret = (uint16_t)value;
-	return 1;
 }
 
 static int host_parse(char *host, uint16_t port, struct stoup_exporter_listen *ret)
@@ -59,14 +45,14 @@ int stoup_exporter_listen_parse(
 	const char *text, struct stoup_exporter_listen *ret, struct stoup_error *err)
 {
 	const char *colon = strrchr(text, ':');
-	uint16_t port;
+	uint64_t port;
 
 	*ret = (struct stoup_exporter_listen){.loopback = 0};
-	if (!colon || (size_t)(colon - text) >= sizeof(ret->shown) - 8 ||
-		!port_parse(colon + 1, &port))
+	if (!colon || (size_t)(colon - text) >= sizeof(ret->shown) - 8 || strlen(colon + 1) > 5 ||
+		!stoup_tool_number(colon + 1, 0, UINT16_MAX, &port))
 		return wrong(text, err);
 	memcpy(ret->shown, text, (size_t)(colon - text));
-	if (!host_parse(ret->shown, port, ret))
+	if (!host_parse(ret->shown, (uint16_t)port, ret))
 		return wrong(text, err);
 	strcpy(ret->shown, text);
 	return 0;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "consumer/tool_pool.h"
 #include "shm/format.h"
@@ -29,6 +30,43 @@ int stoup_tool_time(const char *tool, const char *text, int64_t *ret)
 	fprintf(stderr, "%s: '%s' %.*s; examples: 2024-06-03T14:30:00Z, 1717425000000000000\n",
 		tool, text, (int)strcspn(why, ";"), why);
 	return -EINVAL;
+}
+
+int stoup_tool_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
+{
+	size_t len = strlen(text);
+	uint64_t value;
+
+	if (len < 1 || strspn(text, "0123456789") != len)
+		return 0;
+	errno = 0;
+	value = strtoull(text, NULL, 10);
+	if (errno || value < min || value > max)
+		return 0;
+	*ret = value;
+	return 1;
+}
+
+int stoup_tool_seconds(const char *text, double min, double max, double *ret)
+{
+	double value;
+	char *end;
+
+	errno = 0;
+	value = strtod(text, &end);
+	if (end == text || *end || errno || !(value >= min && value <= max))
+		return 0;
+	*ret = value;
+	return 1;
+}
+
+void stoup_tool_nap(double seconds)
+{
+	struct timespec left = {.tv_sec = (time_t)seconds};
+
+	left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
+	while (clock_nanosleep(CLOCK_MONOTONIC, 0, &left, &left) == EINTR)
+		;
 }
 
 int stoup_tool_range_valid(const char *tool, const struct stoup_range *range)

@@ -15,6 +15,15 @@ int stoup_tool_time(const char *tool, const char *text, int64_t *ret);
 /* 0, or -EINVAL, told on stderr, for a range that ends before it begins. */
 int stoup_tool_range_valid(const char *tool, const struct stoup_range *range);
 
+/* A whole number in decimal digits alone, from min to max: 1, or 0 for any other text. */
+int stoup_tool_number(const char *text, uint64_t min, uint64_t max, uint64_t *ret);
+
+/* Seconds with decimals, from min to max, likewise. */
+int stoup_tool_seconds(const char *text, double min, double max, double *ret);
+
+/* Sleep so many seconds, whatever signals come. */
+void stoup_tool_nap(double seconds);
+
 /* Attach to a pool or a store, with STOUP_* flags of the options. A name without a slash is a pool's; where
  * there is none and a directory is called so, it is a store. Its automatic daemon is the one that was built or
  * installed with this program, unless $STOUPD says another. As stoup_attach. */

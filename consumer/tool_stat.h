@@ -40,7 +40,7 @@ struct stoup_stat_args {
 	const char *pool, *operand; /* operand NULL: none */
 	int json, all, counters, histograms, watch;
 	double interval;
-	long count; /* 0 = for ever */
+	uint64_t count; /* 0 = for ever */
 };
 
 /* `allowed`: letters of the options that this command has (j a c h w); operand_max: operands behind POOL. 0, or exit

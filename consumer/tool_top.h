@@ -295,7 +295,7 @@ const char *stoup_top_store_series(
 struct stoup_top_args {
 	const char *pool;
 	double interval; /* 0: none was given */
-	long count;      /* 0 = for ever */
+	uint64_t count;  /* 0 = for ever */
 	int once, colour;
 };
 

@@ -270,7 +270,7 @@ static int run(struct stoup_top *top, struct stoup_watcher *watcher,
 {
 	int utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0, rc = show(top, utf8);
 	uint64_t last_ns = stoup_clock_ns();
-	long looks = 1;
+	uint64_t looks = 1;
 
 	while (rc == 0 && !ended && !top->quit) {
 		uint64_t next_ns = last_ns + (uint64_t)(top->interval * 1e9);

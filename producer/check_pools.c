@@ -129,23 +129,18 @@ static enum control_state control_state(int fd, struct seen *seen)
 	return beat != 0 && now > beat && now - beat > SILENT_NS ? CONTROL_SILENT : CONTROL_LIVES;
 }
 
-/* "stoup.UID.NAME.ctl" */
 static void see_control(struct stoup_check *c, struct pools *p, int dir_fd, const char *file)
 {
+	const char *pool;
 	struct seen *seen;
 	struct stat st;
-	char *end;
-	unsigned long uid;
+	uint32_t uid;
 	size_t len;
 	int fd;
 
-	if (strncmp(file, "stoup.", 6) != 0 || file[6] < '0' || file[6] > '9')
+	if (!stoup_control_name_parse(file, &uid, &pool, &len))
 		return;
-	uid = strtoul(file + 6, &end, 10);
-	len = strlen(end);
-	if (*end != '.' || uid > UINT32_MAX || len < 6 || strcmp(end + len - 4, ".ctl") != 0)
-		return;
-	seen = entry(c, p, end + 1, len - 5, (uint32_t)uid);
+	seen = entry(c, p, pool, len, uid);
 	if (!seen)
 		return;
 	fd = openat(dir_fd, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

@@ -226,6 +226,26 @@ int stoup_control_name(uint32_t uid, const char *pool, char *dst, size_t cap)
 	return len > 0 && (size_t)len < cap ? 0 : -ENAMETOOLONG;
 }
 
+int stoup_control_name_parse(
+	const char *file, uint32_t *ret_uid, const char **ret_pool, size_t *ret_len)
+{
+	unsigned long uid;
+	size_t len;
+	char *end;
+
+	if (strncmp(file, "stoup.", 6) != 0 || file[6] < '0' || file[6] > '9')
+		return 0;
+	uid = strtoul(file + 6, &end, 10);
+	len = strlen(end);
+	/* ".NAME.ctl" */
+	if (*end != '.' || uid > UINT32_MAX || len < 6 || strcmp(end + len - 4, ".ctl") != 0)
+		return 0;
+	*ret_uid = (uint32_t)uid;
+	*ret_pool = end + 1;
+	*ret_len = len - 5;
+	return 1;
+}
+
 static int denied(const char *name, struct stoup_error *err)
 {
 	char path[160];

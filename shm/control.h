@@ -219,6 +219,11 @@ int stoup_control_verify(
 /* Name of the control object: "/stoup.UID.NAME.ctl". */
 int stoup_control_name(uint32_t uid, const char *pool, char *dst, size_t cap);
 
+/* The same backwards, of a name in /dev/shm: 1 and *ret_pool, *ret_len (a part of `file`, which need be no valid name of a
+ * pool); 0: it is not one. */
+int stoup_control_name_parse(
+	const char *file, uint32_t *ret_uid, const char **ret_pool, size_t *ret_len);
+
 #define STOUP_OWNER_UNSEEN UINT32_MAX /* there is one, in another PID namespace */
 
 /* Lock the control object for the life of this daemon: `fd` is open for writing and stays open. The lock
