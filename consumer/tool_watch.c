@@ -95,25 +95,6 @@ static void head_show(const struct stoup_control *head, struct stoup_watch *watc
 
 /* ---- state ------------------------------------------------------------------------------------ */
 
-/* The letter of a process's state in /proc, or 0. */
-static char process_letter(uint32_t pid)
-{
-	char path[64], text[512];
-	const char *at;
-	FILE *file;
-	size_t len;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	len = fread(text, 1, sizeof(text) - 1, file);
-	fclose(file);
-	text[len] = 0;
-	at = strrchr(text, ')');
-	return at && at[1] == ' ' ? at[2] : 0;
-}
-
 static enum stoup_watch_state state_of(const struct stoup_watch *watch, uint32_t state)
 {
 	char letter;
@@ -122,7 +103,7 @@ static enum stoup_watch_state state_of(const struct stoup_watch *watch, uint32_t
 		return STOUP_WATCH_STOPPED;
 	if (watch->life == 0)
 		return STOUP_WATCH_DEAD;
-	letter = watch->life == 1 ? process_letter(watch->daemon_pid) : 0;
+	letter = watch->life == 1 ? stoup_process_letter(watch->daemon_pid) : 0;
 	if (letter == 'T' || letter == 't')
 		return STOUP_WATCH_SUSPENDED;
 	if (state == STOUP_STATE_STARTING)

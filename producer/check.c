@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "producer/memory.h"
 #include "shm/json.h"
 
 static const char *const level_words[] = {"ok", "warning", "problem"};
@@ -155,23 +156,7 @@ int stoup_check_read(const struct stoup_check *c, const char *path, char *dst, s
 
 uint64_t stoup_check_number(const struct stoup_check *c, const char *path, const char *key)
 {
-	uint64_t value = UINT64_MAX;
-	char full[PATH_MAX], line[256];
-	FILE *file = fopen(stoup_check_path(c, path, full), "re");
+	char full[PATH_MAX];
 
-	while (file && fgets(line, sizeof(line), file)) {
-		const char *at = line + strlen(key);
-		char *end;
-
-		if (strncmp(line, key, strlen(key)) != 0)
-			continue;
-		at += strspn(at, " \t:");
-		value = strtoull(at, &end, 10);
-		if (end == at)
-			value = UINT64_MAX;
-		break;
-	}
-	if (file)
-		fclose(file);
-	return value;
+	return stoup_memory_number(stoup_check_path(c, path, full), key);
 }

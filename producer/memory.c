@@ -11,8 +11,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-/* The number in the line of `path` that begins with `key` (the first line where key is ""). UINT64_MAX: no such file, line or number ("max"). */
-static uint64_t read_number(const char *path, const char *key)
+uint64_t stoup_memory_number(const char *path, const char *key)
 {
 	uint64_t value = UINT64_MAX;
 	char line[256];
@@ -43,16 +42,17 @@ static uint64_t left_in(const char *dir, const char *limit_name, const char *usa
 	uint64_t limit, usage, cold, warm;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, limit_name);
-	limit = read_number(path, "");
+	limit = stoup_memory_number(path, "");
 	/* Version 1 writes "no limit" as a number near 2^63. */
 	if (limit > UINT64_C(1) << 60)
 		return UINT64_MAX;
 	snprintf(path, sizeof(path), "%s/%s", dir, usage_name);
-	usage = read_number(path, "");
+	usage = stoup_memory_number(path, "");
 	snprintf(path, sizeof(path), "%s/memory.stat", dir);
-	cold = read_number(
+	cold = stoup_memory_number(
 		path, strstr(limit_name, "max") ? "inactive_file" : "total_inactive_file");
-	warm = read_number(path, strstr(limit_name, "max") ? "active_file" : "total_active_file");
+	warm = stoup_memory_number(
+		path, strstr(limit_name, "max") ? "active_file" : "total_active_file");
 	if (usage == UINT64_MAX)
 		return UINT64_MAX;
 	usage -= cold != UINT64_MAX && cold < usage ? cold : 0;
@@ -91,7 +91,7 @@ uint64_t stoup_memory_available_in(const char *root, char *what, uint32_t what_c
 	FILE *file;
 
 	snprintf(path, sizeof(path), "%s/proc/meminfo", root);
-	best = read_number(path, "MemAvailable");
+	best = stoup_memory_number(path, "MemAvailable");
 
 	snprintf(what, what_cap, "the machine");
 	if (best != UINT64_MAX)

@@ -13,6 +13,10 @@
 #include <stdint.h>
 #include "shm/stoup_types.h"
 
+/* The number in the line of a file of /proc or /sys that begins with `key` (the first line where key is ""); UINT64_MAX:
+ * no such file, line or number ("max"). */
+uint64_t stoup_memory_number(const char *path, const char *key);
+
 /* Bytes that can be taken now, UINT64_MAX where nothing tells; `what` gets what limits them
  * ("the machine", "cgroup /docker/1234"). */
 uint64_t stoup_memory_available(char *what, uint32_t what_cap);

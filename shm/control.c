@@ -16,6 +16,8 @@
 #include "shm/region.h"
 #include "shm/wire.h"
 
+#define PROCESS_STAT_CAP 1024
+
 static const struct {
 	const char *name, *unit;
 	char kind;
@@ -375,27 +377,43 @@ uint32_t stoup_pid_ns(void)
 	return stat("/proc/self/ns/pid", &st) == 0 ? (uint32_t)st.st_ino : 0;
 }
 
-uint64_t stoup_process_start(uint32_t pid)
+/* /proc/PID/stat from the blank before its third field on (state; field 22 is the start time), in `text`, or NULL. The
+ * command, field 2, may hold anything: what counts is its last ')'. */
+static const char *process_stat(uint32_t pid, char text[static PROCESS_STAT_CAP])
 {
-	char path[64], text[1024];
+	char path[64];
 	const char *at;
 	FILE *file;
 	size_t len;
 
 	if (!stoup_proc_ours())
-		return 0;
+		return NULL;
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
 	file = fopen(path, "re");
 	if (!file)
-		return 0;
-	len = fread(text, 1, sizeof(text) - 1, file);
+		return NULL;
+	len = fread(text, 1, PROCESS_STAT_CAP - 1, file);
 	fclose(file);
 	text[len] = 0;
-	/* The command may hold anything, so count from the last ')': state is field 3, starttime 22. */
 	at = strrchr(text, ')');
-	if (!at || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
+	return at && at[1] == ' ' ? at + 1 : NULL;
+}
+
+char stoup_process_letter(uint32_t pid)
+{
+	char text[PROCESS_STAT_CAP];
+	const char *at = process_stat(pid, text);
+
+	return at ? at[1] : 0;
+}
+
+uint64_t stoup_process_start(uint32_t pid)
+{
+	char text[PROCESS_STAT_CAP];
+	const char *at = process_stat(pid, text);
+
+	if (!at || at[1] == 'Z' || at[1] == 'X')
 		return 0;
-	at += 1;
 	for (int i = 0; i < 19 && at; i++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at + 1, NULL, 10) : 0;

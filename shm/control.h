@@ -254,6 +254,9 @@ uint32_t stoup_pid_ns(void);
  * means the same process. 0 when it is gone or a zombie, or where /proc is not ours. */
 uint64_t stoup_process_start(uint32_t pid);
 
+/* The letter of a process's state (/proc/PID/stat, field 3: R, S, T, Z, ...), or 0 when it is gone or /proc is not ours. */
+char stoup_process_letter(uint32_t pid);
+
 /* Is the daemon of this control object alive? 0: the kernel marked its end, or its process is gone, by pid and
  * start time through /proc; 1; -1: it is in another PID namespace, so that only its heartbeat can tell. */
 int stoup_control_life(const struct stoup_control *control);
