@@ -101,7 +101,7 @@ before = number("nr_hugepages")
 try:
     reserve(number("nr_hugepages") - number("free_hugepages") + number("resv_hugepages"))
     short = t.Daemon(store, "4M", options=["--backing", "hugetlb"], wait=False)
-    t.equal(short.process.wait(20), 1, "without huge pages")
+    t.equal(short.process.wait(60), 1, "without huge pages")
     for part in ("too few huge pages of 2 MiB: needed 2, available 0", "sysctl vm.nr_hugepages="):
         t.true(part in short.ready, f"{part!r} in {short.ready}")
     t.equal(t.shm_names(short.pool), [], "names left")

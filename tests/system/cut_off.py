@@ -104,8 +104,8 @@ pool = Pool(size="2M", options=["--lease-bytes", "2M"])
 daemon = pool.daemon
 other = new_store()
 ingest(other, 0, count=LONG)
-full = [t.Worker(daemon.pool, NAME, "--hold", 100, "--timeout", 1000, "--wait", "--to", t.T0 + 20_000_000),
-        t.Worker(daemon.pool, NAME, "--hold", 100, "--timeout", 1000, "--wait", "--from", t.T0 + 20_000_000)]
+full = [t.Worker(daemon.pool, NAME, "--hold", 100, "--timeout", 3000, "--wait", "--to", t.T0 + 20_000_000),
+        t.Worker(daemon.pool, NAME, "--hold", 100, "--timeout", 3000, "--wait", "--from", t.T0 + 20_000_000)]
 for worker in full:
     worker.wait_scanned()
 waiting = t.Worker(daemon.pool, NAME, "--timeout", 120_000, "--from", t.T0 + 45_000_000, "--to", t.T0 + 10**11)

@@ -41,13 +41,13 @@ class Exporter:
 
     def end(self):
         self.process.send_signal(signal.SIGTERM)
-        t.equal(self.process.wait(20), 0, "the exporter's end")
+        t.equal(self.process.wait(60), 0, "the exporter's end")
 
 
 store, _ = t.make_store(60_000, {name: 11 + i for i, name in enumerate(SERIES)}, block="64K")
 daemon = t.Daemon(store, "2M")
 exporter = Exporter(daemon.pool)
-with urllib.request.urlopen(exporter.url + "/", timeout=20) as answer:
+with urllib.request.urlopen(exporter.url + "/", timeout=60) as answer:
     t.equal(answer.read(), page, "the page as it is served")
     policy = answer.headers["Content-Security-Policy"]
     t.true("default-src 'none'" in policy and "connect-src 'self'" in policy, policy)
@@ -99,6 +99,11 @@ ages = [row[5] for row in rows("consumers")]
 t.equal(ages[-2:], ["-", "-"], "who holds nothing comes last")
 
 # ---- what a reader does: sort, filter, freeze -------------------------------------------------------------------------------
+browser.run("window.button = document.querySelector('[data-sort=\"leases\"]'); button.focus()")
+looks = browser.run("return performance.getEntriesByType('resource').length")
+browser.until(f"return performance.getEntriesByType('resource').length >= {looks + 2}", "two looks later")
+t.equal(browser.run("return button.isConnected && document.activeElement === button"), True,
+        "a button stays under the pointer from look to look")
 browser.click('[data-sort="leases"]')
 t.equal([number(row[3]) for row in rows("consumers")], sorted((c["leases"] for c in stat["consumers"]), reverse=True), "sorted")
 browser.click('[data-sort="leases"]')

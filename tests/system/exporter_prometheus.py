@@ -93,7 +93,7 @@ t._daemons.append(Stopped())
 def api(path, **arguments):
     url = f"http://127.0.0.1:{port}/api/v1/{path}?{urllib.parse.urlencode(arguments)}"
     try:
-        with urllib.request.urlopen(url, timeout=20) as response:
+        with urllib.request.urlopen(url, timeout=60) as response:
             return json.load(response)["data"]
     except urllib.error.URLError:
         t.true(prometheus.poll() is None, "prometheus runs")

@@ -175,7 +175,7 @@ try:
             out.write(f"{1700000000 + i},1.5,2.5\n")
 except BrokenPipeError:
     pass
-t.equal(half.wait(20), -signal.SIGINT, "the shell sees the signal")
+t.equal(half.wait(60), -signal.SIGINT, "the shell sees the signal")
 t.equal(half.stderr.read(), "stoup ingest: ended by Ctrl-C: the store is as it was\n", "and the user why")
 t.true(not os.path.exists(os.path.join(WORK, "half")), "no store is left")
 

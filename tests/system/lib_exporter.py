@@ -108,7 +108,7 @@ class Exporter:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        t.equal(self.process.wait(20), 0, "SIGTERM ends it in order")
+        t.equal(self.process.wait(60), 0, "SIGTERM ends it in order")
         return self.process.stderr.read()
 
 

@@ -130,7 +130,7 @@ odd.process.send_signal(signal.SIGSTOP)
 last = t.Worker(daemon.pool, name, "--hold", 1, "--wait", "--from", t.T0 + 80_000_000, "--to", t.T0 + 80_001_000)
 last.wait_scanned()
 last.process.send_signal(signal.SIGSTOP)
-starved = t.run([t.WORKER, "--timeout", "700", daemon.pool, name, "--from", str(t.T0 + 50_000_000)], expect=1)
+starved = t.run([t.WORKER, "--timeout", "3000", daemon.pool, name, "--from", str(t.T0 + 50_000_000)], expect=1)
 text = json.loads(starved.stdout)["text"]
 t.true(str(odd.process.pid) in text and str(last.pid) in text, f"both are named: {text}")
 print(text)

@@ -81,7 +81,7 @@ holder = Member(daemon.pool, name, "--hold", 3, "--wait", "--to", t.T0 + 3_000_0
 holder.wait_scanned()
 held = quotas(daemon)["games"]
 t.true(3 * 57_000 < held["leased_bytes"] <= 262_144, f"held: {held}")
-greedy = Member(daemon.pool, name, "--hold", 3, "--timeout", 700, "--from", t.T0 + 30_000_000)
+greedy = Member(daemon.pool, name, "--hold", 3, "--timeout", 3000, "--from", t.T0 + 30_000_000)
 (result,) = greedy.finish(expect=1)
 t.equal(result["rc"], -errno.EDQUOT, f"refused: {result}")
 for part in (f"group 'games' leases ", f" of the 262144 bytes of its quota in pool '{daemon.pool}', and process ",

@@ -96,7 +96,7 @@ t.true(b"NOTIFY_SOCKET" in open(f"/proc/{daemon.process.pid}/environ", "rb").rea
 daemon.stop()
 manager = Manager()
 failed = t.Daemon(store, "900T", options=["--backing", "memfd"], wait=False)
-failed.process.wait(20)
+failed.process.wait(60)
 status = manager.next()
 t.true(status[0].startswith("STATUS=") and "needed" in status[0] and re.fullmatch(r"ERRNO=\d+", status[1]), f"{status}")
 t.equal(manager.rest(), [], "it never was ready")
@@ -134,7 +134,7 @@ def log_of(*options, journal=False):
         stranger.close()
         t.until(lambda: json.loads(t.run([t.STOUP, "stat", "--json", pool]).stdout)["counters"]["consumers"] == 0, "all left")
         process.terminate()
-        t.equal(process.wait(20), 0, "the end")
+        t.equal(process.wait(60), 0, "the end")
         log.seek(0)
         lines = log.read().splitlines()
     for line in lines:
@@ -207,7 +207,7 @@ if shutil.which("systemd-analyze") and shutil.which("strace") and not os.environ
     if daemon.ready == "ready\n":
         t.Worker(daemon.pool, name).finish()
         os.kill(daemon.stat()["daemon_pid"] if "daemon_pid" in daemon.stat() else daemon.stat()["pid"], signal.SIGTERM)
-        daemon.process.wait(20)
+        daemon.process.wait(60)
         made = set(re.findall(r"^\d+ +(\w+)\(", text_of(trace), re.M))
         t.true("openat" in made and len(made) > 20, f"calls: {made}")
         # cachestat is younger than most filters, and asked for with another way at hand.

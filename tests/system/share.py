@@ -40,7 +40,7 @@ t.equal(found["price"], sum(row[2] for row in rows[5_000:15_000]), "price in ran
 
 # A second daemon of the name is refused and told who owns it.
 second = t.Daemon(store, "16M", pool=daemon.pool, wait=False)
-t.equal(second.process.wait(20), 1, "second daemon's status")
+t.equal(second.process.wait(60), 1, "second daemon's status")
 t.true(str(daemon.process.pid) in second.ready, f"owner is named in: {second.ready}")
 t.true("served already" in second.ready, second.ready)
 

@@ -13,7 +13,7 @@ name = t.name_of("AAA")
 # More memory than the machine has.
 for backing in ("posix", "memfd"):
     big = t.Daemon(store, "900G", options=["--backing", backing], wait=False)
-    t.equal(big.process.wait(20), 1, "status")
+    t.equal(big.process.wait(60), 1, "status")
     t.true("needed" in big.ready and "available" in big.ready and "mend" in big.ready, big.ready)
     t.equal(t.shm_names(big.pool), [], "names left")
 
@@ -96,7 +96,7 @@ for number in range(1500):
 (found,) = t.Worker(pool, name).finish()
 totals["AAA"].check(found, "after 1500 refusals that nobody reads about")
 process.terminate()
-t.equal(process.wait(20), 0, "its end")
+t.equal(process.wait(60), 0, "its end")
 os.close(read_fd)
 
 # An empty store is served: empty. What is ingested is there for the next one who comes.

@@ -40,7 +40,7 @@ def scan(daemon, what, *options, prefix=()):
 
 def refused(size, *words, options=(), prefix=(), what_store=None):
     daemon = t.Daemon(what_store or store, size, options=options, prefix=prefix, wait=False)
-    t.equal(daemon.process.wait(30), 1, f"status of {daemon.ready}")
+    t.equal(daemon.process.wait(60), 1, f"status of {daemon.ready}")
     said(daemon.ready, *words)
     t.equal(t.shm_names(daemon.pool), [], "names left")
 

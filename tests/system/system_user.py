@@ -69,7 +69,7 @@ t.equal(t.shm_names(daemon.pool), [], "names left")
 
 # A group that the daemon's user is not in can not own the socket: the text says both ways out.
 daemon = t.Daemon(store, "8M", options=["--group", "games"], prefix=as_user(DAEMON, None, []), wait=False)
-t.equal(daemon.process.wait(20), 1, "not in the group")
+t.equal(daemon.process.wait(60), 1, "not in the group")
 for part in ("giving the socket to group 'games'", "make the daemon's user a member", "--allow-group games"):
     t.true(part in daemon.ready, f"{part!r} in {daemon.ready}")
 # The second one: it needs no ownership.

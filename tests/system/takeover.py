@@ -61,7 +61,7 @@ t.true(used() > SIZE, "the killed daemon's pool is still there")
 # No patience: an error that says how much, who, and what to do.
 process, ready, log = start(first.pool, "--takeover-wait", "0")
 text = ready.read()
-t.equal(process.wait(30), 1, "the status")
+t.equal(process.wait(60), 1, "the status")
 comm = open(f"/proc/{holder.pid}/comm").read().strip()
 for part in (f"needed {SIZE} bytes, available ", f"still mapped by {holder.pid} ({comm});", "waited 0.0 s",
              "mend: let them detach, end them, or --takeover-wait TIME"):
@@ -71,14 +71,14 @@ t.true(used() < SIZE + (1 << 20), "nothing of the attempt is left")
 # A little: the same, after that time.
 process, ready, log = start(first.pool, "--takeover-wait", "300ms")
 t.true(f"still mapped by {holder.pid} ({comm}); waited 0.3" in ready.read(), "it waited, in vain")
-t.equal(process.wait(30), 1, "the status")
+t.equal(process.wait(60), 1, "the status")
 
 # Told to stop while it waits.
 process, ready, log = start(first.pool, "--takeover-wait", "1h")
 t.until(lambda: "waiting for memory" in said(log), "it waits")
 process.send_signal(signal.SIGTERM)
 t.true("told to stop while it waited for memory" in ready.read(), "why it ended")
-t.equal(process.wait(30), 1, "the status")
+t.equal(process.wait(60), 1, "the status")
 
 # It waits, says for whom, and starts when they let go.
 process, ready, log = start(first.pool, "--takeover-wait", "1h")
@@ -93,18 +93,18 @@ holders = [t.Worker(first.pool, name, "--hold", 1, "--wait") for _ in range(2)]
 for worker in holders:
     worker.wait_scanned()
 process.send_signal(signal.SIGTERM)
-t.equal(process.wait(30), 0, "the end of the second daemon")
+t.equal(process.wait(60), 0, "the end of the second daemon")
 process, ready, log = start(first.pool, "--takeover-wait", "1h")
 t.until(lambda: all(f"{worker.pid} ({comm})" in said(log) for worker in holders), "it names both")
 holders[0].kill()
 holders[1].finish()
 t.equal(ready.read(), "ready\n", "the third daemon starts")
 process.send_signal(signal.SIGTERM)
-t.equal(process.wait(30), 0, "its end")
+t.equal(process.wait(60), 0, "its end")
 
 # Short for another reason: no waiting, the usual text.
 process, ready, log = start(first.pool, "--takeover-wait", "1h", "--size", "64M")
 text = ready.read()
-t.equal(process.wait(30), 1, "the status")
+t.equal(process.wait(60), 1, "the status")
 t.true("/dev/shm is too small: needed 67108864 bytes" in text, text)
 t.equal(used() < (1 << 20), True, "nothing is left")

@@ -402,7 +402,7 @@ static const struct fake_series plain[] = {
 };
 static const struct stoup_options no_ahead = {.struct_len = sizeof(struct stoup_options),
 	.ahead_cnt = UINT32_MAX,
-	.timeout_ns = 5000000000};
+	.timeout_ns = 60000000000};
 
 /* gaps: of fake_file; UINT32_MAX: no file, the pool alone */
 static void begin(uint32_t gaps)

@@ -148,7 +148,7 @@ static void begin_pool(void)
 
 	stoup_options_init(&opt);
 	opt.ahead_cnt = rnd(2) ? 4 : UINT32_MAX;
-	opt.reconnect_ns = 20000000000;
+	opt.reconnect_ns = 60000000000;
 	fake_start(&fake, "p");
 	st = fake_attach("p", &opt);
 }

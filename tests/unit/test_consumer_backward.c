@@ -14,7 +14,7 @@ static struct stoup_span span;
 
 static const struct stoup_options no_ahead = {.struct_len = sizeof(struct stoup_options),
 	.ahead_cnt = UINT32_MAX,
-	.timeout_ns = 5000000000};
+	.timeout_ns = 60000000000};
 
 /* ---- the forward scan reversed ---------------------------------------------------------------- */
 
@@ -173,7 +173,7 @@ static void begin_range(const struct fake_series *series, int64_t from, int64_t 
 
 	stoup_options_init(&opt);
 	opt.ahead_cnt = UINT32_MAX;
-	opt.reconnect_ns = 20000000000;
+	opt.reconnect_ns = 60000000000;
 	fake_init(&fake);
 	fake_volume(&fake, 1, 0, 4, series, 1);
 	fake_start(&fake, "p");

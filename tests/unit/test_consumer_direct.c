@@ -27,7 +27,7 @@ static void begin_with(uint32_t gaps, uint32_t flags)
 
 	stoup_options_init(&opt);
 	opt.flags = flags;
-	opt.reconnect_ns = 20000000000;
+	opt.reconnect_ns = 60000000000;
 	opt.ahead_cnt = UINT32_MAX;
 	fake_init(&fake);
 	fake_volume(&fake, 1, 0, 3, plain, 1);

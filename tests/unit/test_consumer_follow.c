@@ -19,7 +19,7 @@ static void attach(uint32_t flags)
 	stoup_options_init(&opt);
 	opt.flags = flags;
 	opt.ahead_cnt = 4;
-	opt.timeout_ns = opt.reconnect_ns = 20000000000;
+	opt.timeout_ns = opt.reconnect_ns = 60000000000;
 	st = fake_attach("p", &opt);
 }
 

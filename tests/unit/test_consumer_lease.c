@@ -17,7 +17,7 @@ static const struct fake_series series[] = {
 
 static const struct stoup_options no_ahead = {.struct_len = sizeof(struct stoup_options),
 	.ahead_cnt = UINT32_MAX,
-	.timeout_ns = 5000000000};
+	.timeout_ns = 60000000000};
 
 static struct fake fake;
 static struct stoup *st;

@@ -138,8 +138,8 @@ static void copy(uint32_t idx)
 }
 
 static const struct stoup_options quick = {.struct_len = sizeof(struct stoup_options),
-	.timeout_ns = 5000000000,
-	.reconnect_ns = 20000000000};
+	.timeout_ns = 60000000000,
+	.reconnect_ns = 60000000000};
 
 static void begin(uint64_t seed, uint64_t lease_cap, uint32_t cell_cap)
 {

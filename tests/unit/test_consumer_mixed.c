@@ -272,7 +272,7 @@ static void one(uint64_t seed, int follows)
 	pool_make();
 	stoup_options_init(&opt);
 	opt.ahead_cnt = op_below(2) ? 4 : UINT32_MAX;
-	opt.timeout_ns = opt.reconnect_ns = 20000000000;
+	opt.timeout_ns = opt.reconnect_ns = 60000000000;
 	st = fake_attach("p", &opt);
 	n = &naives[op_below(RANDOM_SERIES_CNT)];
 	range = random_range(n);

@@ -11,7 +11,7 @@ static struct stoup *st;
 static uint32_t expected[NAIVE_CAP];
 
 static const struct stoup_options options = {
-	.struct_len = sizeof(struct stoup_options), .ahead_cnt = 4, .timeout_ns = 20000000000};
+	.struct_len = sizeof(struct stoup_options), .ahead_cnt = 4, .timeout_ns = 60000000000};
 
 static void begin(uint64_t seed)
 {

@@ -209,7 +209,7 @@ START_TEST(a_refusal_and_a_time_out_leave_the_snapshot_and_a_late_answer_is_thro
 		ck_assert_int_eq(
 			stoup_wire_send(fake.peers[0].sock_fd, &late, sizeof(late), NULL, 0), 0);
 	}
-	st->opt.timeout_ns = 20000000000;
+	st->opt.timeout_ns = 60000000000;
 	refresh(1);
 	ck_assert_uint_eq(st->current->newest->seq, 2);
 	end();

@@ -341,7 +341,7 @@ START_TEST(when_none_comes_both_the_end_and_the_reason_are_told_and_a_later_one_
 	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "the daemon of pool 'p'"));
 	ck_assert_ptr_nonnull(strstr(stoup_cursor_error(cur)->text, "start it again"));
 	ck_assert_int_eq(stoup_health(st, NULL), -EPIPE);
-	st->opt.reconnect_ns = 20000000000;
+	st->opt.reconnect_ns = 60000000000;
 	again(plain);
 	rest(2, 5, 2);
 	ck_assert_int_eq(stoup_health(st, NULL), 0);

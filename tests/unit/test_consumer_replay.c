@@ -28,7 +28,7 @@ static const struct fake_series some[] = {
 };
 
 static const struct stoup_options quick = {
-	.struct_len = sizeof(struct stoup_options), .timeout_ns = 5000000000};
+	.struct_len = sizeof(struct stoup_options), .timeout_ns = 60000000000};
 
 static struct fake fake;
 static struct stoup *st;

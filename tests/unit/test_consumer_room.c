@@ -14,8 +14,8 @@ static struct stoup *st;
 static struct stoup_series series[6];
 
 static const struct stoup_options quick = {.struct_len = sizeof(struct stoup_options),
-	.timeout_ns = 5000000000,
-	.reconnect_ns = 20000000000};
+	.timeout_ns = 60000000000,
+	.reconnect_ns = 60000000000};
 
 static void end(void)
 {

@@ -35,7 +35,7 @@ static void two_volumes(void)
 
 static const struct stoup_options no_ahead = {.struct_len = sizeof(struct stoup_options),
 	.ahead_cnt = UINT32_MAX,
-	.timeout_ns = 5000000000};
+	.timeout_ns = 60000000000};
 
 /* Read everything: values into `dst`; checks ordinals against their place beyond `ordinal`. */
 static uint32_t drain(struct stoup_cursor *cur, uint64_t ordinal, uint64_t *dst, uint32_t cap)
@@ -224,7 +224,7 @@ START_TEST(resident_blocks_are_read_without_a_request)
 END_TEST
 
 static const struct stoup_options eight_ahead = {
-	.struct_len = sizeof(struct stoup_options), .ahead_cnt = 8, .timeout_ns = 5000000000};
+	.struct_len = sizeof(struct stoup_options), .ahead_cnt = 8, .timeout_ns = 60000000000};
 
 /* Twelve blocks of one record each. */
 static void twelve_blocks(void)

@@ -582,7 +582,7 @@ START_TEST(a_blocking_wait_sleeps_at_once_however_long_it_might_spin)
 	page = fake.peers[1].page.base;
 	cur = fake_scan(st, "A/x", 0, 0);
 	act(1, FAKE_NEVER, 0, 0);
-	st->opt.timeout_ns = 5000000000;
+	st->opt.timeout_ns = 60000000000;
 	ck_assert_int_eq(stoup_next(cur, &span), 1);
 	st->opt.timeout_ns = 100000000;
 	ck_assert_int_eq(stoup_next(cur, &span), -ETIMEDOUT);
