@@ -156,6 +156,7 @@ struct stoup_session {
 	uint32_t cell_cap, request_cap;
 	uint64_t lease_bytes_cap;
 	int asks; /* its group has a quota: each lease is granted by the daemon, hits too */
+	uint32_t quota_idx;  /* the quota's row in the control object */
 	uint64_t timeout_ns; /* the daemon's --request-timeout, where it counts; else 0 */
 	char pool[STOUP_POOL_NAME_CAP];
 

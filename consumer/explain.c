@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "consumer/client.h"
 
 #define HOLDERS_SHOWN 3u /* as many as fit into an error text */
@@ -112,6 +113,31 @@ static int explain_starved(struct stoup_session *ses, struct stoup_error *err)
 		used ? text : "nobody at the last look", mend);
 }
 
+/* The row of this consumer's quota, where requests wait for it: then each further one does, and ours among them. */
+static const struct stoup_control_quota *quota_used_up(const struct stoup_session *ses)
+{
+	const struct stoup_control *control = ses->control;
+	const struct stoup_control_quota *row;
+	uint64_t off = control->quota_off, len = ses->control_region.len;
+
+	if (!ses->asks || ses->quota_idx >= STOUP_QUOTA_CAP || control->quota_len != sizeof(*row) ||
+		off > len || off % _Alignof(struct stoup_control_quota) != 0 ||
+		(len - off) / sizeof(*row) <= ses->quota_idx)
+		return NULL;
+	row = (const void *)((uintptr_t)control + off);
+	row += ses->quota_idx;
+	return atomic_load_explicit(&row->waiting_cnt, memory_order_relaxed) > 0 ? row : NULL;
+}
+
+/* Does the pool lack room? Older daemons tell it only while they sleep, and among other waits. */
+static int is_starved(const struct stoup_control *control)
+{
+	const _Atomic uint32_t *word =
+		control->abi_minor >= 3 ? &control->starved : &control->starving;
+
+	return atomic_load_explicit(word, memory_order_relaxed) != 0;
+}
+
 /* The daemon's own text; 1 when there was one. */
 static int from_log(
 	const struct stoup_session *ses, uint64_t detail, struct stoup_control_error *entry)
@@ -197,11 +223,17 @@ int stoup_explain_request(struct stoup_session *ses, const struct stoup_snapshot
 int stoup_explain_timeout(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, struct stoup_error *err)
 {
+	const struct stoup_control_quota *quota;
 	int rc = stoup_session_silent(ses, ": stopped, or stuck in a read", err);
 
 	if (rc < 0)
 		return rc;
-	if (atomic_load_explicit(&ses->control->starving, memory_order_relaxed))
+	quota = quota_used_up(ses);
+	if (quota)
+		return stoup_control_quota_explain(quota, ses->pool,
+			atomic_load_explicit(&quota->leased_bytes, memory_order_relaxed),
+			(uint32_t)getpid(), vol->blocks[block_idx].raw_len, err);
+	if (is_starved(ses->control))
 		return explain_starved(ses, err);
 	return stoup_error_set(err, -ETIMEDOUT,
 		"block %u of %s did not come within %.3f s (pool '%s'): call again, or raise the "

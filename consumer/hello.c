@@ -153,6 +153,12 @@ static void populate(const struct stoup_region *region)
 		(void)at[off];
 }
 
+static void quota_take(struct stoup_session *ses, const struct stoup_wire_reply *reply)
+{
+	ses->asks = (reply->flags & STOUP_REPLY_ASKS) != 0;
+	ses->quota_idx = reply->flags >> STOUP_REPLY_QUOTA_SHIFT;
+}
+
 static int map_fixed(struct stoup_session *ses, const struct stoup_wire_reply *reply,
 	const int *fds, struct stoup_error *err)
 {
@@ -188,7 +194,7 @@ static int map_fixed(struct stoup_session *ses, const struct stoup_wire_reply *r
 			"pool '%s' sent a consumer page that is malformed", ses->pool);
 	ses->cell_cap = ses->page->cell_cap;
 	ses->lease_bytes_cap = ses->control->lease_bytes_cap;
-	ses->asks = (reply->flags & STOUP_REPLY_ASKS) != 0;
+	quota_take(ses, reply);
 	ses->request_cap = ses->control->request_cap;
 	if (ses->request_cap == 0 || ses->request_cap > STOUP_SLOT_CNT)
 		ses->request_cap = STOUP_SLOT_CNT;
@@ -438,7 +444,7 @@ int stoup_hello_child(
 	ses->bell_fd = fds[STOUP_WIRE_FD_DOORBELL];
 	ses->page_region = page;
 	ses->page = page.base;
-	ses->asks = (reply.flags & STOUP_REPLY_ASKS) != 0;
+	quota_take(ses, &reply);
 	return 0;
 }
 

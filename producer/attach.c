@@ -203,7 +203,7 @@ static int reply_send(struct stoup_daemon *d, int fd, const struct stoup_consume
 		.attach_no = c->attach_no,
 		.consumer_idx = idx,
 		.volume_cnt = stoup_snapshot_cnt(d, c->snapshot_seq),
-		.flags = c->quota != STOUP_IDX_NONE ? STOUP_REPLY_ASKS : 0,
+		.flags = stoup_quota_reply(c),
 		.snapshot_seq = c->snapshot_seq};
 	int fds[STOUP_WIRE_FD_CAP];
 

@@ -637,6 +637,9 @@ int stoup_quota_parse(const char *text, struct stoup_quota_option *ret, struct s
 void stoup_quotas_init(struct stoup_daemon *d); /* when the pool has its size */
 /* Which quota counts the peer of a socket: the first that names its user or one of its groups; STOUP_IDX_NONE. */
 uint32_t stoup_quota_of(const struct stoup_daemon *d, int sock_fd, const struct ucred *cred);
+
+/* What the reply to this consumer says of its quota: flags of STOUP_REPLY_*. */
+uint32_t stoup_quota_reply(const struct stoup_consumer *c);
 /* Let go on who waits and has room now, and fail whose deadline is near. Returns 1 when something moved. */
 int stoup_quota_pump(struct stoup_daemon *d);
 void stoup_quota_forget(struct stoup_daemon *d, uint32_t consumer_idx); /* it is gone */

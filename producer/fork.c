@@ -183,7 +183,7 @@ static int answer_child(const struct stoup_daemon *d, uint32_t idx)
 		.fingerprint = d->control->fingerprint,
 		.attach_no = c->attach_no,
 		.consumer_idx = idx,
-		.flags = c->quota != STOUP_IDX_NONE ? STOUP_REPLY_ASKS : 0,
+		.flags = stoup_quota_reply(c),
 		.snapshot_seq = c->snapshot_seq};
 	int fds[STOUP_WIRE_FD_FIXED];
 

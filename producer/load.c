@@ -407,6 +407,9 @@ int stoup_loads_pump(struct stoup_daemon *d)
 		d->demand.cnt > 0 && d->in_flight < depth && stoup_staging_free_cnt(d->staging) > 0;
 	if (starving && !d->starving)
 		stoup_counter_add(d, STOUP_COUNTER_STARVED, 1);
+	if (starving != d->starving)
+		atomic_store_explicit(
+			&d->control->starved, (uint32_t)starving, memory_order_relaxed);
 	d->starving = starving;
 	if (d->demand.cnt == 0)
 		moved |= pump_queue(d, &d->ahead);

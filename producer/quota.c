@@ -110,6 +110,12 @@ uint32_t stoup_quota_of(const struct stoup_daemon *d, int sock_fd, const struct 
 	return STOUP_IDX_NONE;
 }
 
+uint32_t stoup_quota_reply(const struct stoup_consumer *c)
+{
+	return c->quota == STOUP_IDX_NONE ? 0
+	                                  : STOUP_REPLY_ASKS | c->quota << STOUP_REPLY_QUOTA_SHIFT;
+}
+
 /* ---- room ------------------------------------------------------------------------------------- */
 
 /* What the consumers of a quota lease, and what is being loaded for them. */
@@ -199,15 +205,11 @@ static void unlink_waiter(struct stoup_daemon *d, uint32_t prev, uint32_t idx)
 
 static uint64_t refuse(struct stoup_daemon *d, const struct stoup_waiter *w, uint64_t len)
 {
-	const struct stoup_control_quota *q = &d->quotas[w->quota];
+	struct stoup_error err;
 
-	return stoup_log_peer(d, -EDQUOT,
-		"%s '%.40s' leases %" PRIu64 " of the %" PRIu64
-		" bytes of its quota in pool '%s', and "
-		"process %u needs %" PRIu64
-		" more; mend: release there, or stoupd --quota %.40s=SIZE",
-		q->kind == STOUP_QUOTA_USER ? "user" : "group", q->name, used(d, w->quota),
-		q->bytes_cap, d->opt.pool, d->consumers[w->consumer_idx].pid, len, q->name);
+	stoup_control_quota_explain(&d->quotas[w->quota], d->opt.pool, used(d, w->quota),
+		d->consumers[w->consumer_idx].pid, len, &err);
+	return stoup_log_peer(d, err.code, "%s", err.text);
 }
 
 /* It may go on, and is in no queue. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,6 +227,17 @@ int stoup_control_name(uint32_t uid, const char *pool, char *dst, size_t cap)
 	int len = snprintf(dst, cap, "/stoup.%u.%s.ctl", uid, pool);
 
 	return len > 0 && (size_t)len < cap ? 0 : -ENAMETOOLONG;
+}
+
+int stoup_control_quota_explain(const struct stoup_control_quota *quota, const char *pool,
+	uint64_t used, uint32_t pid, uint64_t len, struct stoup_error *err)
+{
+	return stoup_error_set(err, -EDQUOT,
+		"%s '%.40s' leases %" PRIu64 " of the %" PRIu64
+		" bytes of its quota in pool '%s', and process %u needs %" PRIu64
+		" more; mend: release there, or stoupd --quota %.40s=SIZE",
+		quota->kind == STOUP_QUOTA_USER ? "user" : "group", quota->name, used,
+		quota->bytes_cap, pool, pid, len, quota->name);
 }
 
 int stoup_control_name_parse(

@@ -193,7 +193,11 @@ struct stoup_control {
 	uint64_t pin_bytes_cap; /* that pins may keep */
 	uint64_t quota_off;     /* behind the holders */
 	uint32_t quota_cap, quota_len;
-	uint8_t pad4[STOUP_OS_PAGE_LEN - 1024 - 3 * STOUP_APART_LEN - 24];
+	/* The oldest demand finds nothing to evict. Unlike `starving` it is neither raised for other waits, nor down while
+	 * the conductor works: who gives up learns from it why nothing came. */
+	_Atomic uint32_t starved;
+	uint32_t zero;
+	uint8_t pad4[STOUP_OS_PAGE_LEN - 1024 - 3 * STOUP_APART_LEN - 32];
 };
 
 /* What a control object is made for. */
@@ -207,6 +211,11 @@ size_t stoup_control_footprint(const struct stoup_control_config *config);
 /* Write versions, offsets and counter descriptions into a zeroed mapping; state STARTING, magic still 0.
  * The daemon fills the rest and calls stoup_control_announce. */
 void stoup_control_format(struct stoup_control *control, const struct stoup_control_config *config);
+
+/* Why a request for `len` bytes found a quota used up, of which `used` are leased or being loaded: -EDQUOT with a text. The
+ * daemon says it a little before the deadline; a consumer itself, where the daemon had no processor then. */
+int stoup_control_quota_explain(const struct stoup_control_quota *quota, const char *pool,
+	uint64_t used, uint32_t pid, uint64_t len, struct stoup_error *err);
 
 /* Publish: state RUNNING, then the magic (release). */
 void stoup_control_announce(struct stoup_control *control);
@@ -326,6 +335,7 @@ _Static_assert(offsetof(struct stoup_control, histogram_off) == 992, "where zero
 _Static_assert(offsetof(struct stoup_control, state) == 1024, "live words");
 _Static_assert(offsetof(struct stoup_control, asleep) == 1152, "asleep");
 _Static_assert(offsetof(struct stoup_control, starving) == 1280, "starving");
+_Static_assert(offsetof(struct stoup_control, starved) == 1432, "starved");
 _Static_assert(sizeof(struct stoup_control) == STOUP_OS_PAGE_LEN, "superblock");
 
 #endif

@@ -48,6 +48,8 @@
 
 /* Flags of a reply. */
 #define STOUP_REPLY_ASKS 0x1u /* the consumer has a quota: each lease is to be asked for */
+#define STOUP_REPLY_QUOTA_SHIFT                                                                    \
+	8u /* with ASKS: from this bit on, the quota's row in the control object */
 
 /* Questions about pins. All may list them; the daemon's own user and root alone may change them. */
 #define STOUP_PIN_ADD       1u /* keep the blocks of `text` in [from_ns, to_ns), all of them or none */

@@ -34,7 +34,7 @@ t.equal(json.loads(t.run([t.STOUP, "stat", "--json", link + "/"]).stdout)["pid"]
 keeper.finish()
 
 # It ends after the last consumer, and leaves no name.
-t.until(lambda: not os.path.exists(f"/proc/{pid}"), "the automatic daemon ends by itself", 15)
+t.until(lambda: not os.path.exists(f"/proc/{pid}"), "the automatic daemon ends by itself")
 t.equal([n for n in os.listdir("/dev/shm") if "auto-" in n and f"stoup.{os.geteuid()}." in n
          and stat["pool"] in n], [], "names left")
 

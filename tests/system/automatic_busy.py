@@ -66,7 +66,7 @@ for worker in others:
 found = stat()
 t.equal(found["pid"], pid, "it is the daemon of the first comer")
 t.equal(found["counters"]["loads_max"], 1, "each block loaded once")
-t.until(lambda: not os.path.exists(f"/proc/{pid}"), "it ends by itself", 15)
+t.until(lambda: not os.path.exists(f"/proc/{pid}"), "it ends by itself")
 t.until(lambda: owner() == 0, "and its name is free")
 
 # 2. A daemon that ends: the name is held, and there is no socket (any more).
@@ -80,7 +80,7 @@ with open(lock_path, "r+", encoding="ascii") as lock:
 totals["AAA"].check(found, "came while the name was held")
 again = stat()["pid"]
 t.equal(owner(), again, "a daemon was started once the name was free")
-t.until(lambda: not os.path.exists(f"/proc/{again}"), "it ends by itself", 15)
+t.until(lambda: not os.path.exists(f"/proc/{again}"), "it ends by itself")
 t.until(lambda: owner() == 0, "and its name is free")
 
 # 3. A name that stays held: the error comes at the deadline, in the daemon's words.

@@ -48,7 +48,7 @@ totals(range(4)).check(found, "who was attached before")
 totals(range(4)).check(found, "who was in the middle")
 t.equal((found["rc"], found["gaps"]), (0, 0), "no gap")
 t.true(holder.finish()[-1]["held_unchanged"], "bytes of leases")
-t.until(lambda: not r.deleted_files(daemon), "the old volumes are let go", 20)
+t.until(lambda: not r.deleted_files(daemon), "the old volumes are let go")
 
 # ---- in a loop, under readers; inotify tells the daemon -----------------------------------------------------------
 readers = [t.Worker(daemon.pool, BBB, "--passes", PASSES, "--pause", 200) for _ in range(2)]

@@ -15,7 +15,7 @@ t.until(lambda: daemon.counter("leases") >= 20, "leases are counted")
 holders = t.run([t.STOUP, "holders", daemon.pool]).stdout
 t.true(str(worker.pid) in holders, f"holder is named: {holders}")
 worker.kill()
-t.until(lambda: daemon.counter("leases") == 0, "leases of a dead worker are gone", 1.0)
+t.until(lambda: daemon.counter("leases") == 0, "leases of a dead worker are gone")
 t.equal(daemon.counter("deaths"), 1, "deaths")
 
 # Many killed in the middle of a scan: the rest is right.

@@ -107,7 +107,7 @@ def values(query):
     def fresh():
         found = api("query", query='timestamp(up{job="stoup"})')
         return found and found["result"] and float(found["result"][0]["value"][1]) > begin
-    t.until(fresh, "a scrape", 60)
+    t.until(fresh, "a scrape")
     (target,) = api("targets")["activeTargets"]
     t.equal((target["health"], target["lastError"]), ("up", ""), "the scrape")
     return {frozenset((k, v) for k, v in one["metric"].items() if k not in ("__name__", "job", "instance")): float(one["value"][1])
@@ -119,7 +119,7 @@ def value(query):
     return found
 
 
-t.until(lambda: api("targets"), "prometheus answers", 60)
+t.until(lambda: api("targets"), "prometheus answers")
 workers = [t.Worker(daemon.pool, t.name_of(s), "--hold", i % 4, "--passes", 2, "--wait") for i, s in enumerate(("AAA", "BBB") * 4)]
 own = {worker.pid: worker.wait_scanned()[-1] for worker in workers}
 t.until(lambda: daemon.counter("leases") == 12, "the leases")
@@ -149,21 +149,21 @@ def alerts():
     return {(one["labels"]["alertname"], one["labels"].get("pool")) for one in api("alerts")["alerts"] if one["state"] == "firing"}
 
 
-t.until(lambda: ("StoupDaemonDead", absent) in alerts(), "an alert for the pool that is not there", 60)
+t.until(lambda: ("StoupDaemonDead", absent) in alerts(), "an alert for the pool that is not there")
 t.true(not {a for a in alerts() if a[1] == daemon.pool}, f"none for one that is well: {alerts()}")
 daemon.process.send_signal(signal.SIGSTOP)
-t.until(lambda: states() == {"suspended"} and ("StoupDaemonHangs", daemon.pool) in alerts(), "it hangs", 60)
+t.until(lambda: states() == {"suspended"} and ("StoupDaemonHangs", daemon.pool) in alerts(), "it hangs")
 daemon.process.send_signal(signal.SIGCONT)
-t.until(lambda: states() == {"running"} and ("StoupDaemonHangs", daemon.pool) not in alerts(), "it goes on", 60)
+t.until(lambda: states() == {"running"} and ("StoupDaemonHangs", daemon.pool) not in alerts(), "it goes on")
 daemon.kill()
-t.until(lambda: states() == {"dead"} and ("StoupDaemonDead", daemon.pool) in alerts(), "it is dead", 60)
+t.until(lambda: states() == {"dead"} and ("StoupDaemonDead", daemon.pool) in alerts(), "it is dead")
 for worker in workers:
     worker.kill()
 second = t.Daemon(store, "16M", pool=daemon.pool)
-t.until(lambda: states() == {"running"} and ("StoupDaemonDead", daemon.pool) not in alerts(), "its successor", 60)
+t.until(lambda: states() == {"running"} and ("StoupDaemonDead", daemon.pool) not in alerts(), "its successor")
 t.equal(second.stop(), 0, "the end")
 t.equal(exporter.stop(), "", "the exporter has nothing to complain of")
-t.until(lambda: ("StoupExporterDown", None) in alerts(), "an exporter that is gone", 60)
+t.until(lambda: ("StoupExporterDown", None) in alerts(), "an exporter that is gone")
 prometheus.terminate()
 t.equal(prometheus.wait(60), 0, "Prometheus ends")
 log.seek(0)

@@ -87,7 +87,7 @@ for _ in range(16):
 served("questions whose answers nobody reads")
 for peer in peers:
     peer.close()
-t.until(lambda: daemon.counter("consumers") == 0, "all of them are gone", 30)
+t.until(lambda: daemon.counter("consumers") == 0, "all of them are gone")
 t.equal(daemon.settled()["counters"]["leases"], 0, "leases")
 t.equal(daemon.stop(), 0, "the daemon's end, in time")
 t.equal(t.shm_names(daemon.pool), [], "names left")

@@ -69,7 +69,7 @@ t.until(lambda: daemon.counter("leases") >= 10, "two in one namespace hold")
 pids = [consumer["pid"] for consumer in daemon.stat()["consumers"]]
 t.true(all(pid > 1 for pid in pids), f"their numbers are those of the daemon's namespace: {pids}")
 group.kill()  # unshare's --kill-child: the namespace's init goes, and all in it
-t.until(lambda: daemon.counter("leases") == 0, "a namespace that died has no leases", 2.0)
+t.until(lambda: daemon.counter("leases") == 0, "a namespace that died has no leases")
 t.until(lambda: daemon.counter("consumers") == 0, "and no consumers")
 group.wait()
 daemon.stop()
@@ -85,7 +85,7 @@ for prefix, what in ((OWN_PROC, "own /proc"), (PARENT_PROC, "parent's /proc")):
     scan(OWN_PROC, daemon.pool, f"{what}: a consumer in another namespace")
     holder.kill()
     holder.wait()
-    t.until(lambda: daemon.counter("leases") == 0, f"{what}: a death outside is seen", 2.0)
+    t.until(lambda: daemon.counter("leases") == 0, f"{what}: a death outside is seen")
     t.equal(daemon.counter("deaths"), 1, f"{what}: deaths")
     # It closes its connection and reads on: nothing tells from here that it still maps its page, so it
     # keeps its leases until it ends.
@@ -96,7 +96,7 @@ for prefix, what in ((OWN_PROC, "own /proc"), (PARENT_PROC, "parent's /proc")):
     t.until(lambda: daemon.counter("wakeups") > looks + 15, f"{what}: several looks later")
     t.equal(daemon.settled()["counters"]["leases"], 5, f"{what}: a deaf consumer keeps its leases")
     t.true('"held_unchanged": true' in deaf.communicate()[0], f"{what}: its bytes")
-    t.until(lambda: daemon.counter("consumers") == 0, f"{what}: it is gone when its process is", 10.0)
+    t.until(lambda: daemon.counter("consumers") == 0, f"{what}: it is gone when its process is")
 
     # Another daemon of the name that shares /dev/shm, but no directory of locks, is refused: the first one
     # lives, whatever its number is here. Its names stay.

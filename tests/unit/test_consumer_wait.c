@@ -382,9 +382,47 @@ START_TEST(a_silent_daemon_is_not_a_dead_one)
 	ck_assert_ptr_nonnull(strstr(err.text, "silent"));
 	atomic_store(&fake.control->heartbeat_ns, stoup_client_now());
 	ck_assert_int_eq(stoup_health(st, &err), 0);
+	end();
+}
+END_TEST
+
+/* The daemon had no processor at the deadline: the consumer finds the reason itself, and no other one. */
+START_TEST(who_gives_up_tells_the_reason_that_the_daemon_would_have_told)
+{
+	struct stoup_control_quota *quota;
+
+	begin(30000000);
+	quota = stoup_control_quotas(fake.control) + 3;
+	act(0, FAKE_NEVER, 0, 0);
+	/* A release must ring, for whomever; room is not what this one lacks. */
+	atomic_store(&fake.control->starving, 1);
+	expect_error(-ETIMEDOUT, "did not come within 0.030 s");
+	atomic_store(&fake.control->starving, 0);
+	atomic_store(&fake.control->starved, 1);
+	expect_error(-ENOBUFS, "nobody at the last look");
+	/* Others wait for a quota that is not ours, then for ours. */
+	strcpy(quota->name, "research");
+	quota->kind = STOUP_QUOTA_GROUP;
+	quota->bytes_cap = 4096;
+	atomic_store(&quota->leased_bytes, 4000);
+	atomic_store(&quota->waiting_cnt, 2);
+	expect_error(-ENOBUFS, "nobody at the last look");
+	st->current->asks = 1;
+	st->current->quota_idx = 2;
+	expect_error(-ENOBUFS, "nobody at the last look");
+	st->current->quota_idx = 3;
+	expect_error(-EDQUOT, "group 'research' leases 4000 of the 4096 bytes of its quota");
+	/* What is not in the object is not looked for there. */
+	st->current->quota_idx = STOUP_QUOTA_CAP;
+	expect_error(-ENOBUFS, "nobody at the last look");
+	st->current->quota_idx = 3;
+	fake.control->quota_off = UINT64_MAX & ~UINT64_C(63);
+	expect_error(-ENOBUFS, "nobody at the last look");
+	/* A daemon of minor 2 has no such word. */
+	fake.control->abi_minor = 2;
+	expect_error(-ETIMEDOUT, "did not come within 0.030 s");
 	atomic_store(&fake.control->starving, 1);
 	expect_error(-ENOBUFS, "nobody at the last look");
-	atomic_store(&fake.control->starving, 0);
 	end();
 }
 END_TEST
@@ -714,6 +752,7 @@ int main(void)
 	tcase_add_test(daemon, held_bytes_outlive_the_daemon);
 	tcase_add_test(daemon, a_stopped_pool_says_so_at_the_next_call);
 	tcase_add_test(daemon, a_silent_daemon_is_not_a_dead_one);
+	tcase_add_test(daemon, who_gives_up_tells_the_reason_that_the_daemon_would_have_told);
 	tcase_add_test(daemon, a_daemon_that_is_just_dying_is_called_dead);
 	tcase_add_test(daemon, a_daemon_that_hung_up_and_lives_is_not_called_dead);
 	tcase_add_test(daemon, a_process_that_closed_the_librarys_socket_is_told_so);
