@@ -55,17 +55,20 @@ pid = t.until(owner, "the daemon takes its lock")
 os.kill(pid, signal.SIGSTOP)
 first.kill()
 print("stopped while it", "listens already" if os.path.exists(sock_path) else "still starts", flush=True)
-others = [t.Worker(path, name) for _ in range(4)]
+others = [t.Worker(path, name, *options) for options in ((), (), (), ("--wait",))]
 t.time.sleep(1.5)
 for worker in others:
     t.equal(worker.process.poll(), None, "who comes meanwhile waits")
 os.kill(pid, signal.SIGCONT)
-for worker in others:
+for worker in others[:3]:
     (found,) = worker.finish()
     totals["AAA"].check(found, "came while the daemon started")
+(found,) = others[3].wait_scanned()  # it keeps the daemon: one without consumers would end two seconds later
+totals["AAA"].check(found, "came while the daemon started, and stays")
 found = stat()
 t.equal(found["pid"], pid, "it is the daemon of the first comer")
 t.equal(found["counters"]["loads_max"], 1, "each block loaded once")
+others[3].finish()
 t.until(lambda: not os.path.exists(f"/proc/{pid}"), "it ends by itself")
 t.until(lambda: owner() == 0, "and its name is free")
 
@@ -73,13 +76,14 @@ t.until(lambda: owner() == 0, "and its name is free")
 with open(lock_path, "r+", encoding="ascii") as lock:
     flock(lock.fileno(), fcntl.F_OFD_SETLK)
     t.equal(glob.glob(sock_path), [], "no socket")
-    worker = t.Worker(path, name)
+    worker = t.Worker(path, name, "--wait")
     t.time.sleep(1.5)
     t.equal(worker.process.poll(), None, "who comes meanwhile waits")
-(found,) = worker.finish()
+(found,) = worker.wait_scanned()
 totals["AAA"].check(found, "came while the name was held")
 again = stat()["pid"]
 t.equal(owner(), again, "a daemon was started once the name was free")
+worker.finish()
 t.until(lambda: not os.path.exists(f"/proc/{again}"), "it ends by itself")
 t.until(lambda: owner() == 0, "and its name is free")
 
