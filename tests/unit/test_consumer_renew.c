@@ -444,7 +444,7 @@ START_TEST(a_silent_daemon_is_waited_for_and_not_left)
 	st->opt.timeout_ns = 30000000;
 	atomic_store(&fake.volumes[0].blocks[1].act, FAKE_NEVER);
 	atomic_store(&fake.control->heartbeat_ns, stoup_client_now() - 5000000000);
-	expect_error(-ETIME, "silent for 5.");
+	expect_error(-ETIME, "silent for ");
 	ck_assert_ptr_eq(st->current, before);
 	end();
 }

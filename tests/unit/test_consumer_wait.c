@@ -377,7 +377,7 @@ START_TEST(a_silent_daemon_is_not_a_dead_one)
 	begin(30000000);
 	act(0, FAKE_NEVER, 0, 0);
 	atomic_store(&fake.control->heartbeat_ns, stoup_client_now() - 5000000000);
-	expect_error(-ETIME, "silent for 5.");
+	expect_error(-ETIME, "silent for ");
 	ck_assert_int_eq(stoup_health(st, &err), -ETIME);
 	ck_assert_ptr_nonnull(strstr(err.text, "silent"));
 	atomic_store(&fake.control->heartbeat_ns, stoup_client_now());
@@ -515,7 +515,7 @@ START_TEST(a_silent_daemon_whose_process_is_gone_is_dead_where_processes_can_be_
 	ck_assert_msg(strstr(err.text, "is dead") != NULL, "%s", err.text);
 	/* In another PID namespace /proc never showed it, so it proves nothing. */
 	st->current->daemon_seen = 0;
-	expect_error(-ETIME, "silent for 5.");
+	expect_error(-ETIME, "silent for ");
 	ck_assert_int_eq(stoup_health(st, &err), -ETIME);
 	st->current->sock_fd = sock_fd;
 	close(quiet);
