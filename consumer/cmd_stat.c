@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "consumer/tool_args.h"
+#include "consumer/tool_choose.h"
 #include "consumer/tool_stat.h"
 #include "consumer/tools.h"
 #include "shm/format.h"
@@ -111,12 +112,14 @@ int stoup_stat_parse(int argc, char **argv, const char *usage, const char *allow
 	}
 	interval_take(argc, argv, ret);
 	cnt = argc - optind;
-	if (cnt < 1 || cnt > 1 + operand_max)
+	if (cnt > 1 + operand_max)
 		return wrong(argv[0], operand_max ? "one POOL is wanted, and at most one SERIES"
 						  : "one POOL is wanted");
 	if (ret->count > 0 && !ret->watch)
 		return wrong(argv[0], "--count: only with --watch");
-	ret->pool = argv[optind];
+	ret->pool = cnt > 0 ? argv[optind] : ret->chosen;
+	if (cnt == 0)
+		return stoup_tool_choose_pool(argv[0], ret->chosen);
 	ret->operand = cnt > 1 ? argv[optind + 1] : NULL;
 	return 0;
 }
@@ -194,10 +197,10 @@ static void print_once(const struct stoup_stat_args *args, const struct stoup_wa
 int stoup_cmd_stat(int argc, char **argv)
 {
 	static const char usage[] =
-		"usage: stoup stat [options] POOL\n"
+		"usage: stoup stat [options] [POOL]\n"
 		"Show a pool: state, use, consumers, errors. POOL may be the path of a store with a slash: its automatic\n"
-		"daemon, which is not started. Works while the daemon hangs, is stopped or dead, and says so. Exit\n"
-		"status 1 when there is no such pool.\n"
+		"daemon, which is not started. Without a POOL: the only one whose daemon lives; of more, they are listed.\n"
+		"Works while the daemon hangs, is stopped or dead, and says so. Exit status 1 when there is no such pool.\n"
 		"  --json            all of it as JSON (docs/stat-json.md)\n"
 		"  --counters        each counter with its unit and what it means\n"
 		"  --histograms      latencies: count, mean, quantiles, maximum\n"
@@ -263,7 +266,7 @@ static void print_holders(const struct stoup_watch *watch, const char *series)
 int stoup_cmd_holders(int argc, char **argv)
 {
 	static const char usage[] =
-		"usage: stoup holders [--json] POOL [SERIES]\n"
+		"usage: stoup holders [--json] [POOL [SERIES]]\n"
 		"Show who holds blocks, of all series or of SERIES (a name, or a pattern: '*/AAPL/*'), the oldest lease first:\n"
 		"process, command, leases, bytes, age of the oldest lease, series. A worker that forgets to release is\n"
 		"on top.\n";
@@ -307,7 +310,7 @@ static void print_log(const struct stoup_watch *watch)
 int stoup_cmd_log(int argc, char **argv)
 {
 	static const char usage[] =
-		"usage: stoup log [--json] POOL\n"
+		"usage: stoup log [--json] [POOL]\n"
 		"Show the daemon's errors, the latest first: when it was last, how often and since when, and what to do.\n"
 		"The same text is kept once; 48 texts of the daemon's own and 16 that consumers brought about are kept.\n";
 	struct stoup_stat_args args;

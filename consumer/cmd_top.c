@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 #include "consumer/tool_args.h"
+#include "consumer/tool_choose.h"
 #include "consumer/tool_top.h"
 #include "consumer/tools.h"
 
@@ -33,10 +34,10 @@ static const struct option options[] = {
 };
 
 static const char usage[] =
-	"usage: stoup top [options] POOL\n"
+	"usage: stoup top [options] [POOL]\n"
 	"Show a pool live: what is wrong, rates, a map of its memory, who holds what; press h for the keys. POOL may be the\n"
-	"path of a store with a slash, as for `stoup stat`. Works while the daemon hangs, is stopped or dead, and goes over\n"
-	"to its successor.\n"
+	"path of a store with a slash, or left out where one alone lives, as for `stoup stat`. Works while the daemon hangs,\n"
+	"is stopped or dead, and goes over to its successor.\n"
 	"  --interval SECONDS look that often, 0.05 to 3600 (default 1)\n"
 	"  --once             print one screen as plain text, for which no terminal is needed: $COLUMNS (80) by $LINES (24),\n"
 	"                     rates are of half a second, or of --interval\n"
@@ -92,10 +93,10 @@ static int parse(int argc, char **argv, struct stoup_top_args *args)
 		if (rc)
 			return rc;
 	}
-	if (argc - optind != 1)
+	if (argc - optind > 1)
 		return wrong("one POOL is wanted");
-	args->pool = argv[optind];
-	return 0;
+	args->pool = argc > optind ? argv[optind] : args->chosen;
+	return argc > optind ? 0 : stoup_tool_choose_pool(argv[0], args->chosen);
 }
 
 int stoup_top_look(struct stoup_top *top, struct stoup_watcher *watcher, struct stoup_error *err)

@@ -35,12 +35,13 @@ int stoup_stat_holds(const struct stoup_watch_holder *holder, const char *series
 #define STOUP_STAT_TIME_CAP 24
 const char *stoup_stat_time(uint64_t ns, char dst[STOUP_STAT_TIME_CAP]);
 
-/* Parse [options] POOL [OPERAND...] for one command. */
+/* Parse [options] [POOL [OPERAND...]] for one command; without a POOL it is chosen (tool_choose.h). */
 struct stoup_stat_args {
 	const char *pool, *operand; /* operand NULL: none */
 	int json, all, counters, histograms, watch;
 	double interval;
-	uint64_t count; /* 0 = for ever */
+	uint64_t count;                   /* 0 = for ever */
+	char chosen[STOUP_POOL_NAME_CAP]; /* where the command line names no pool */
 };
 
 /* `allowed`: letters of the options that this command has (j a c h w); operand_max: operands behind POOL. 0, or exit

@@ -297,6 +297,7 @@ struct stoup_top_args {
 	double interval; /* 0: none was given */
 	uint64_t count;  /* 0 = for ever */
 	int once, colour;
+	char chosen[STOUP_POOL_NAME_CAP]; /* where the command line names no pool */
 };
 
 /* Look into top->looks, with the clock. 0, or a negative errno with text. */

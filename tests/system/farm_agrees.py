@@ -180,7 +180,7 @@ def main():
             worker.process.kill()
         else:
             worker.process.stdin.close()
-        end = time.monotonic() + 10
+        end = time.monotonic() + 120
         looks = 0
         while looks < 5 or pid in stat["consumers"]:
             stat = stat_json(daemon)

@@ -5,6 +5,7 @@ Every test runs real programs: stoup, stoupd and helper_worker from $STOUP_BIN_D
 directory of its own and a pool name of its own, so that tests run side by side.
 """
 import atexit
+import glob
 import json
 import os
 import shutil
@@ -39,6 +40,11 @@ def temp_dir():
 def _clean():
     for daemon in _daemons:
         daemon.kill()
+        for path in glob.glob(f"/dev/shm/stoup.*.{daemon.pool}.ctl"):  # a killed one leaves what it knew
+            try:
+                os.unlink(path)
+            except OSError:
+                pass
     for path in _dirs:
         shutil.rmtree(path, ignore_errors=True)
 

@@ -51,7 +51,7 @@ for worker, name, held in farm:
         t.equal((own[worker.pid]["rc"], own[worker.pid]["held"]), (0, held), "a worker")
 leases = sum(held for _, _, held in farm)
 t.until(lambda: daemon.counter("leases") == leases, "all leases are seen")
-stat = daemon.stat()
+stat = daemon.settled()
 seen = {c["pid"]: c for c in stat["consumers"]}
 t.equal(set(seen), {worker.pid for worker, _, _ in farm}, "consumers")
 for pid, result in own.items():
@@ -126,8 +126,8 @@ t.equal([e["count"] for e in log["errors"] if "bad.stoup" in e["text"]], [1], f"
 t.true(re.search(r"Z  once\n  .*bad\.stoup", say("log", daemon.pool)), say("log", daemon.pool))
 
 # ---- wrong usage --------------------------------------------------------------------------------------
-for argv in (["stat"], ["stat", "a", "b"], ["stat", "--count", "2", "p"], ["stat", "--watch=0", "p"], ["stat", "--watch=x", "p"],
-             ["stat", "--watch", "--count", "0", "p"], ["holders"], ["holders", "--all", "p"], ["holders", "p", "s", "t"],
+for argv in (["stat", "a", "b"], ["stat", "--count", "2", "p"], ["stat", "--watch=0", "p"], ["stat", "--watch=x", "p"],
+             ["stat", "--watch", "--count", "0", "p"], ["holders", "--all", "p"], ["holders", "p", "s", "t"],
              ["log", "p", "s"], ["log", "--counters", "p"]):
     done = t.run([t.STOUP, *argv], expect=2)
     t.true(f"stoup help {argv[0]}" in done.stderr and done.stdout == "", f"{argv}: {done}")

@@ -87,7 +87,7 @@ for now, then in zip(names_of(text), names_of(picture)):
     t.equal([word for word in then if word not in now and word not in ("last", "since", "start", "attached")], [], "a row of the picture")
 
 # ---- usage ------------------------------------------------------------------------------------------------
-for argv in ([], ["a", "b"], ["--interval", "0", "p"], ["--interval", "x", "p"], ["--count", "0", "p"], ["--count", "1x", "p"], ["--bogus", "p"]):
+for argv in (["a", "b"], ["--interval", "0", "p"], ["--interval", "x", "p"], ["--count", "0", "p"], ["--count", "1x", "p"], ["--bogus", "p"]):
     done = t.run([t.STOUP, "top", *argv], expect=2)
     t.true("stoup help top" in done.stderr and done.stdout == "", f"{argv}: {done}")
 done = once(pool=f"{daemon.pool}.no", expect=1)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`stoup stat`, `top`, `holders` and `log` without a POOL: the only one whose daemon lives; of more they are listed, exit status 2."""
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import lib_stoup as t
+
+if not t.can_mount():
+    print("needs root, and mount namespaces, to mount a /dev/shm without the pools of others: skipped")
+    sys.exit(t.SKIP)
+if "STOUP_TEST_INSIDE" not in os.environ:
+    done = subprocess.run(["unshare", "-m", sys.executable, "-B", __file__], env={**os.environ, "STOUP_TEST_INSIDE": "1"})
+    sys.exit(done.returncode)
+sockets = f"/tmp/stoup-{os.geteuid()}"  # the last place that is looked at
+os.makedirs(sockets, mode=0o700, exist_ok=True)
+for place in ("/dev/shm", "/run", sockets):
+    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place]).returncode != 0:
+        print("mounting is not allowed here: skipped")
+        sys.exit(t.SKIP)
+os.environ["XDG_RUNTIME_DIR"] = t.temp_dir()
+store, _ = t.make_store(3_000)
+
+
+def asked(command, *options, expect):
+    return t.run([t.STOUP, command, *options], expect=expect)
+
+
+# None: what makes one is told.
+for command in ("stat", "top", "holders", "log"):
+    done = asked(command, expect=2)
+    t.equal((done.stdout, done.stderr),
+            ("", f"stoup {command}: a POOL is wanted, and there is none of this user or of the system; mend: stoupd --store STORE "
+                 "--pool NAME, or the path of a store with a slash\n"), "none")
+
+# One: it, named on stderr, so that what is printed stays what it is with a name.
+first = t.Daemon(store, "4M")
+worker = t.Worker(first.pool, t.name_of("AAA"), "--hold", 1, "--wait")
+worker.wait_scanned()
+t.until(lambda: first.counter("leases") == 1, "it holds")
+for command, options in (("stat", ()), ("top", ("--once",)), ("holders", ()), ("log", ())):
+    done = asked(command, *options, expect=0)
+    t.equal(done.stderr, f"stoup {command}: of pool '{first.pool}', the only one\n", "which")
+    t.true(first.pool in done.stdout, done.stdout)
+t.equal(json.loads(asked("stat", "--json", expect=0).stdout)["pool"], first.pool, "JSON")
+t.equal(json.loads(asked("holders", "--json", expect=0).stdout)["holders"][0]["pid"], worker.pid, "JSON of holders")
+t.equal(len(asked("stat", "--watch=0.01", "--count", "2", "--json", expect=0).stdout.splitlines()), 2, "--watch")
+
+# Two: listed, none is guessed.
+second = t.Daemon(store, "8M")
+for command in ("stat", "top", "holders", "log"):
+    done = asked(command, expect=2)
+    t.equal(done.stdout, "", "nothing is shown")
+    lines = done.stderr.splitlines()
+    t.equal(lines[0], f"stoup {command}: a POOL is wanted, one of these:", "what is wanted")
+    t.equal(sorted(lines[1:]), sorted([f"  running    {first.pool}: 4.0 MiB, 1 consumer, store {store}",
+                                       f"  running    {second.pool}: 8.0 MiB, 0 consumers, store {store}"]), "which there are")
+second.process.send_signal(signal.SIGSTOP)
+t.until(lambda: f"  suspended  {second.pool}: " in asked("stat", expect=2).stderr, "one that is stopped lives")
+second.process.send_signal(signal.SIGCONT)
+
+# One lives, and others were killed: the one; a few of the dead are named where there is a choice.
+second.kill()
+t.equal(asked("stat", expect=0).stderr, f"stoup stat: of pool '{first.pool}', the only one whose daemon lives\n", "the living")
+for _ in range(9):
+    t.Daemon(store, "1M").kill()
+first.kill()
+lines = asked("stat", expect=2).stderr.splitlines()
+t.equal((len(lines), [line.split()[0] for line in lines[1:9]], lines[-1]),
+        (10, ["dead"] * 8, "  and 3 more, whose daemons ended"), "of eleven dead ones eight are shown")
+worker.finish()
+
+# Usage stays usage.
+t.true("one POOL is wanted" in asked("top", "a", "b", expect=2).stderr, "two")
+t.true("one POOL is wanted, and at most one SERIES" in asked("holders", "a", "b", "c", expect=2).stderr, "three")
+t.true("--count: only with --watch" in asked("stat", "--count", "2", expect=2).stderr, "before a pool is looked for")
