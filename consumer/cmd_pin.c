@@ -57,7 +57,7 @@ static void print_list(const char *pool, const struct stoup_wire_pin *pins, size
 	char from[STOUP_FORMAT_CAP], to[STOUP_FORMAT_CAP], left[48];
 
 	if (last->lost_cnt > 0)
-		printf("%u pins ended with the daemon before this one, which was killed\n",
+		printf("pins that ended with the daemon before this one, which was killed: %u\n",
 			last->lost_cnt);
 	if (cnt == 0)
 		printf("pool %s has no pins; they may keep %.1f MiB\n", pool,
@@ -76,7 +76,7 @@ static void print_list(const char *pool, const struct stoup_wire_pin *pins, size
 			stoup_ranges_mib(pins[i].bytes), from, to, pins[i].text, left);
 	}
 	if (cnt > 0)
-		printf("%u pins keep %.1f of at most %.1f MiB\n", last->pin_cnt,
+		printf("pins: %u, of %.1f of at most %.1f MiB\n", last->pin_cnt,
 			stoup_ranges_mib(last->all_bytes), stoup_ranges_mib(last->cap_bytes));
 }
 
@@ -207,7 +207,7 @@ static int unpin(
 		rc = drop_word(ses, args->names[i], pins, cnt, &total, err);
 	free(pins);
 	if (rc == 0 || total > 0)
-		printf("%u pins removed in pool '%s'\n", total, ses->pool);
+		printf("%u pin%s removed in pool '%s'\n", total, STOUP_PLURAL(total), ses->pool);
 	return rc;
 }
 

@@ -15,6 +15,7 @@
 #include "consumer/tool_pins.h"
 #include "consumer/tool_ranges.h"
 #include "consumer/tools.h"
+#include "shm/format.h"
 
 #define REPAINT_NS UINT64_C(100000000)
 #define ROUNDS     2
@@ -142,8 +143,8 @@ static int tell_missing(const struct stoup_ranges_args *args, const struct stoup
 	size_t gone = missing(load);
 
 	if (load->failed_cnt > 0)
-		fprintf(stderr, "%s: %zu blocks failed, the first: %s\n", args->tool,
-			load->failed_cnt, load->first.text);
+		fprintf(stderr, "%s: %zu block%s failed, the first: %s\n", args->tool,
+			load->failed_cnt, STOUP_PLURAL(load->failed_cnt), load->first.text);
 	if (gone > load->failed_cnt && !args->best_effort)
 		fprintf(stderr,
 			"%s: %zu of %zu blocks did not stay: others needed the room, or used theirs more "

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include "consumer/exporter.h"
+#include "shm/format.h"
 
 #define DEAD_SHOWN 8u /* what killed daemons left may be hundreds */
 
@@ -26,8 +27,7 @@ static void print_pool(const struct stoup_exporter_pool *pool)
 	else
 		fprintf(stderr, "  %-10s %s: %.1f MiB, %u consumer%s, store %s\n",
 			stoup_exporter_state(pool), pool->name, (double)watch->data_len / 1048576.0,
-			watch->consumer_cnt, watch->consumer_cnt == 1 ? "" : "s",
-			watch->store_path);
+			watch->consumer_cnt, STOUP_PLURAL(watch->consumer_cnt), watch->store_path);
 }
 
 static void print_all(

@@ -90,7 +90,7 @@ static void print_summary(FILE *out, const struct stoup_watch *w)
 		mib(w->lease_bytes_cap));
 	if (stoup_watch_value(w, STOUP_COUNTER_PINS) > 0)
 		fprintf(out,
-			"  %" PRIu64 " pins keep %" PRIu64
+			"  pins: %" PRIu64 ", which keep %" PRIu64
 			" blocks (%.1f MiB) in the pool; %.1f of at most %.1f MiB are pinned\n",
 			stoup_watch_value(w, STOUP_COUNTER_PINS),
 			stoup_watch_value(w, STOUP_COUNTER_PINNED_BLOCKS),

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "producer/memory.h"
+#include "shm/format.h"
 #include "shm/json.h"
 
 static const char *const level_words[] = {"ok", "warning", "problem"};
@@ -77,6 +78,8 @@ static void put_plain(FILE *out, const char *text)
 
 void stoup_check_print(const struct stoup_check *c, FILE *out)
 {
+	uint32_t warnings, problems;
+
 	for (uint32_t i = 0; i < c->line_cnt; i++) {
 		const struct stoup_check_line *line = &c->lines[i];
 
@@ -92,9 +95,10 @@ void stoup_check_print(const struct stoup_check *c, FILE *out)
 		}
 		putc('\n', out);
 	}
-	fprintf(out, "%u ok, %u warning(s), %u problem(s)\n", stoup_check_count(c, STOUP_CHECK_OK),
-		stoup_check_count(c, STOUP_CHECK_WARNING),
-		stoup_check_count(c, STOUP_CHECK_PROBLEM));
+	warnings = stoup_check_count(c, STOUP_CHECK_WARNING);
+	problems = stoup_check_count(c, STOUP_CHECK_PROBLEM);
+	fprintf(out, "%u ok, %u warning%s, %u problem%s\n", stoup_check_count(c, STOUP_CHECK_OK),
+		warnings, STOUP_PLURAL(warnings), problems, STOUP_PLURAL(problems));
 }
 
 static void json_member(FILE *out, const char *name, const char *text)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "producer/cmd.h"
+#include "shm/format.h"
 
 #define POOL_PART       4u /* a block may fill that part of a pool */
 #define BLOCKS_LEAST    8u /* and stoupd makes room for so many of the longest */
@@ -185,7 +186,8 @@ void stoup_check_store(struct stoup_check *c)
 		c->pool_len = default_len(&in);
 	stoup_size_format(in.decoded_len, decoded);
 	line = stoup_check_line(c, "store", STOUP_CHECK_OK);
-	stoup_check_found(line, "%u volume(s), decoding to %s", c->store->volume_cnt, decoded);
+	stoup_check_found(line, "%u volume%s, decoding to %s", c->store->volume_cnt,
+		STOUP_PLURAL(c->store->volume_cnt), decoded);
 	check_blocks(c, &in);
 	check_faults(c);
 	check_writer(c);

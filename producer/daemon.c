@@ -27,6 +27,7 @@
 #include "producer/memory.h"
 #include "producer/takeover.h"
 #include "shm/alive.h"
+#include "shm/format.h"
 
 #ifndef STOUP_VERSION
 #define STOUP_VERSION "0.1.0"
@@ -559,9 +560,9 @@ static void tell_manager(struct stoup_daemon *d)
 {
 	char status[160];
 
-	snprintf(status, sizeof(status), "pool %s: %u volume(s), %llu MiB, reads by %s",
-		d->opt.pool, d->volume_cnt, (unsigned long long)(d->data_region.len >> 20),
-		d->control->reader_kind);
+	snprintf(status, sizeof(status), "pool %s: %u volume%s, %llu MiB, reads by %s", d->opt.pool,
+		d->volume_cnt, STOUP_PLURAL(d->volume_cnt),
+		(unsigned long long)(d->data_region.len >> 20), d->control->reader_kind);
 	stoup_service_ready(&d->service, status);
 }
 
@@ -618,14 +619,15 @@ int stoup_daemon_run(const struct stoup_daemon_options *opt, struct stoup_error 
 		stoup_service_failed(&d->service, rc, own.text);
 	if (rc == 0 && d->opt.spin_ns > 0 && core_cnt() < 3)
 		stoup_log_info(d,
-			"--spin with %u processor(s): while the conductor polls, decode workers and consumers wait for the "
+			"--spin with %u processor%s: while the conductor polls, decode workers and consumers wait for the "
 			"rest; it is made for a processor of its own",
-			core_cnt());
+			core_cnt(), STOUP_PLURAL(core_cnt()));
 	if (rc == 0) {
 		stoup_log_info(d,
-			"serving %u volume(s) from a pool of %llu bytes (%s, %llu in huge pages), "
+			"serving %u volume%s from a pool of %llu bytes (%s, %llu in huge pages), "
 			"reads by %s",
-			d->volume_cnt, (unsigned long long)d->data_region.len, d->control->backing,
+			d->volume_cnt, STOUP_PLURAL(d->volume_cnt),
+			(unsigned long long)d->data_region.len, d->control->backing,
 			(unsigned long long)d->control->huge_len, d->control->reader_kind);
 		tell_manager(d);
 		stoup_conductor_run(d);

@@ -434,8 +434,8 @@ static int answer(struct stoup_daemon *d, const struct stoup_consumer *c,
 	show(d);
 	if (rc == 0 && ret->cnt > 0)
 		stoup_log_info(d,
-			"process %u of user %u %s %.120s: %u pin(s) keep %" PRIu64 " bytes", c->pid,
-			c->uid, asked->op == STOUP_PIN_ADD ? "pins" : "unpins",
+			"process %u of user %u %s %.120s: pins now: %u, of %" PRIu64 " bytes",
+			c->pid, c->uid, asked->op == STOUP_PIN_ADD ? "pins" : "unpins",
 			asked->text[0] ? asked->text : "all", d->pin_cnt, d->pin_bytes);
 	return rc;
 }
@@ -488,7 +488,7 @@ void stoup_pins_fini(struct stoup_daemon *d)
 	char text[96];
 
 	if (d->pin_cnt > 0) {
-		snprintf(text, sizeof(text), "%u pin(s) end with this daemon", d->pin_cnt);
+		snprintf(text, sizeof(text), "pins that end with this daemon: %u", d->pin_cnt);
 		stoup_log_line(d->log, STOUP_LOG_WARNING, stoup_now_ns(), text);
 	}
 	free(d->pins);
@@ -521,7 +521,7 @@ void stoup_pins_look_back(struct stoup_daemon *d)
 	if (d->pins_lost == 0)
 		return;
 	snprintf(text, sizeof(text),
-		"%u pin(s) ended with the daemon before, which was killed; mend: stoup pin",
+		"pins that ended with the daemon before, which was killed: %u; mend: stoup pin",
 		d->pins_lost);
 	stoup_log_line(d->log, STOUP_LOG_WARNING, stoup_now_ns(), text);
 }

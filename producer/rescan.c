@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "shm/format.h"
 #include "shm/futex.h"
 
 #define QUIET_NS UINT64_C(1000000000) /* after a failure, before a hello may try the same again */
@@ -130,9 +131,9 @@ static int places_short(const struct stoup_daemon *d, uint32_t born_cnt, struct 
 	for (uint32_t i = 0; i < d->volume_cnt; i++)
 		old += d->volumes[i].retired_seq != 0;
 	return stoup_error_set(err, -E2BIG,
-		"%u new volume(s) find no place among %u (%u are kept for consumers of older snapshots); "
+		"of %u new volume%s not all find a place among %u (%u are kept for consumers of older snapshots); "
 		"mend: end what uses older snapshots or holds their blocks, or restart the daemon",
-		born_cnt, d->volume_cap, old);
+		born_cnt, STOUP_PLURAL(born_cnt), d->volume_cap, old);
 }
 
 static void born_undo(struct stoup_daemon *d, const struct stoup_rescan_diff *diff, uint32_t cnt)
@@ -218,7 +219,7 @@ static void publish(struct stoup_daemon *d, const struct stoup_rescan_diff *diff
 	for (uint32_t i = 0; i < diff->born_cnt; i++)
 		stoup_pins_born(d, diff->born[i].place_idx);
 	stoup_volumes_say_large(d, seq);
-	stoup_log_info(d, "snapshot %llu: %u volume(s) new, %u retired, %u served",
+	stoup_log_info(d, "snapshot %llu: volumes: %u new, %u retired, %u served",
 		(unsigned long long)seq, diff->born_cnt, diff->retired_cnt,
 		stoup_snapshot_cnt(d, seq));
 }

@@ -21,6 +21,9 @@
  * it. */
 #define STOUP_FORMAT_CAP 48
 
+/* "1 volume", "2 volumes". */
+#define STOUP_PLURAL(cnt) ((cnt) == 1 ? "" : "s")
+
 /* integer * 10^exp10 (-18 to 18) without needless zeros: "1.1217", "-0.5", "1200", "0". Writes a
  * NUL-terminated text of fewer than STOUP_FORMAT_CAP bytes and returns its length. */
 size_t stoup_format_decimal(int64_t integer, int exp10, char *dst);

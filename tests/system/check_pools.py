@@ -97,7 +97,7 @@ t.true("stale" not in c.check(daemon.pool, expect=1), "nothing is left")
 # ---- stores ----------------------------------------------------------------------------------------------
 directory = os.path.dirname(store)
 lines = c.check(store, expect=0)
-t.true(lines["store"][0]["found"].startswith("1 volume(s), decoding to "), f"a store: {lines['store']}")
+t.true(lines["store"][0]["found"].startswith("1 volume, decoding to "), f"a store: {lines['store']}")
 # The pool that it has in mind is the one that stoupd makes where no --size is given.
 said = t.run([t.STOUPD, "--store", store, "--pool", f"d{os.getpid()}", "--auto", "--linger", "1ms"]).stderr
 served = int(re.search(r"from a pool of (\d+) bytes", said).group(1))

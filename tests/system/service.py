@@ -62,7 +62,7 @@ for abstract in (False, True):
     daemon = t.Daemon(store, "8M", prefix=WATCHED)
     ready, before = manager.until("READY=1")
     t.equal(before, [], "before it is ready")
-    t.equal(ready[1:], [f"STATUS=pool {daemon.pool}: 1 volume(s), 8 MiB, reads by {daemon.stat()['reader']}",
+    t.equal(ready[1:], [f"STATUS=pool {daemon.pool}: 1 volume, 8 MiB, reads by {daemon.stat()['reader']}",
                         f"MAINPID={daemon.process.pid}"], "ready")
     for _ in range(3):
         t.equal(manager.next(), ["WATCHDOG=1"], "the watchdog is fed")
@@ -158,7 +158,7 @@ for journal in (False, True):
     for options, expected in ((["--log-level", "debug"], (1, 1, 1)), ([], (1, 1, 0)), (["--log-level", "info"], (1, 1, 0)),
                               (["--quiet"], (1, 0, 0)), (["--log-level", "warning"], (1, 0, 0)), (["--log-level", "error"], (0, 0, 0))):
         lines = log_of(*options, journal=journal)
-        found = (has(lines, marks[0], "warning: attach refused"), has(lines, marks[1], "serving 1 volume(s)"),
+        found = (has(lines, marks[0], "warning: attach refused"), has(lines, marks[1], "serving 1 volume "),
                  min(has(lines, marks[2], "debug: consumer 0 attached: process"),
                      has(lines, marks[2], "debug: consumer 0 left (detaches): process")))
         t.equal(found, expected, f"lines with {options}: {lines}")
