@@ -210,6 +210,16 @@ static const char *below(const char *path)
 	return path + strspn(path, "/");
 }
 
+static int found_add(struct expand *expand, FTSENT *entry, struct stoup_error *err)
+{
+	size_t begin = expand->files.cnt;
+	int rc = path_add(expand, entry->fts_path, entry->fts_statp, err);
+
+	for (size_t i = begin; i < expand->files.cnt; i++)
+		expand->files.at[i].found = 1;
+	return rc;
+}
+
 /* One entry of a directory tree. */
 static int entry_add(struct expand *expand, FTS *fts, FTSENT *entry, struct left_out *left,
 	struct stoup_error *err)
@@ -225,7 +235,7 @@ static int entry_add(struct expand *expand, FTS *fts, FTSENT *entry, struct left
 			return 0;
 		}
 		if (is_data(expand, entry->fts_name))
-			return path_add(expand, entry->fts_path, entry->fts_statp, err);
+			return found_add(expand, entry, err);
 		leave_out(left, entry->fts_name);
 		return 0;
 	case FTS_DNR:

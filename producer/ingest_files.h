@@ -21,6 +21,7 @@ struct stoup_file {
 	char *path;
 	char *name; /* for messages, and for who reads names: the path; of a file in a zip PATH/MEMBER */
 	int64_t member; /* its number in the zip, where that has several; -1: the file itself */
+	int found;      /* below a directory: --exclude leaves it out */
 };
 
 struct stoup_files {

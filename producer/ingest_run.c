@@ -194,6 +194,24 @@ static int file_import(struct run *run, const struct stoup_file *file,
 	return rc;
 }
 
+/* Nobody named this file: the others can go without it. Said where there is room for it. */
+static void exclude_hint(
+	const struct run *run, const struct stoup_file *file, struct stoup_error *err)
+{
+	const char *name = strrchr(file->path, '/');
+	size_t len = strlen(err->text);
+	char hint[128];
+	int hint_len;
+
+	if (!file->found || run->files.cnt < 2 || strstr(err->text, "--exclude"))
+		return;
+	hint_len = snprintf(hint, sizeof(hint), "; or leave it out: --exclude '%s'",
+		name ? name + 1 : file->path);
+	if (hint_len > 0 && (size_t)hint_len < sizeof(hint) &&
+		len + (size_t)hint_len < sizeof(err->text))
+		memcpy(err->text + len, hint, (size_t)hint_len + 1);
+}
+
 /* What the records are beside the bytes: options, what the name says, and which file of an archive it is. */
 static uint64_t meaning_of(const struct run *run, const struct stoup_file *file)
 {
@@ -222,6 +240,8 @@ static int file_read(void *arg, size_t idx, const struct stoup_sink *sink, struc
 	if (source->known)
 		return 0;
 	rc = file_import(run, file, &counted, &source->importer, err);
+	if (rc == -EINVAL || rc == -EBADMSG)
+		exclude_hint(run, file, err);
 	if (rc == 0 && source->is_file)
 		source->is_file = stoup_source_same(file->path, &source->source);
 	return rc;

@@ -99,6 +99,15 @@ for bad in ("", "a,,b", "a,"):
     t.true("an empty pattern; names of files or patterns" in
            stoup("ingest", "--store", path("many"), "--exclude", bad, days, expect=2).stderr, f"--exclude '{bad}'")
 
+# A file among others that is not understood: nobody named it, so the way without it is told; one that was named has none.
+write("days/own.csv", b"alpha,beta\n1,2\n")
+said = stoup("ingest", "--store", path("rest"), "--exclude", "*.jsonl,quotes*", days, expect=1).stderr
+t.true("own.csv: line 1: not the columns of a feed that is known" in said and said.endswith("; or leave it out: --exclude 'own.csv'\n"), said)
+t.true(not os.path.exists(path("rest")), "all or nothing")
+stoup("ingest", "--quiet", "--store", path("rest"), "--exclude", "*.jsonl,quotes*,own.csv", days)
+t.true("leave it out" not in stoup("ingest", "--store", path("rest"), path("days", "own.csv"), expect=1).stderr, "alone")
+os.unlink(path("days", "own.csv"))
+
 # ---- columns that are anyone's; one name for two layouts is told ---------------------------------------------------------
 plain = stoup("ingest", "--store", path("two"), path("days", "quotes.csv"), expect=1).stderr
 t.true("taken as quotes" in plain and "--series NAME" in plain, plain)
