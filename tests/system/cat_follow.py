@@ -55,7 +55,7 @@ class Follower:
 
     def interrupt(self):
         self.process.send_signal(signal.SIGINT)
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=60)
         t.equal((out, err, self.process.returncode), (b"", b"", -signal.SIGINT), "Ctrl-C")
 
 
@@ -85,7 +85,7 @@ second = trades("a", 10, 6)
 t.equal(plain.lines(6, "added"), second, "what was added")
 t.equal(tail.lines(6, "added"), second, "what was added behind the last two")
 t.equal(some.lines(2, "added"), [line.rsplit(",", 1)[1] for line in second[:2]], "as many as were asked for")
-t.equal(some.process.wait(timeout=30), 0, "and no more")
+t.equal(some.process.wait(timeout=60), 0, "and no more")
 t.equal([json.loads(line)["ts"] for line in large.lines(1, "filtered")], [iso(t.T0 + 14 * NS)], "what was added, filtered")
 t.equal(both.lines(6, "of both"), [f"X/a/tick,{line}" for line in second], "of both")
 t.equal(bars.lines(2, "two bars"), [f"{iso(t.T0 + 10 * NS)},5,0", f"{iso(t.T0 + 15 * NS)},5,0"], "bars that were completed")
@@ -118,13 +118,13 @@ lines.interrupt()
 # ---- a reader that has gone, a daemon that ends -------------------------------------------------------------------------------
 paths.process.stdout.close()
 documents(6, 1)
-t.equal(paths.process.wait(timeout=30), -signal.SIGPIPE, "a reader that has gone")
+t.equal(paths.process.wait(timeout=60), -signal.SIGPIPE, "a reader that has gone")
 t.equal(paths.process.stderr.read(), b"", "is no failure to talk about")
 # Also while nothing is added that could be written.
 idle = Follower(daemon.pool, "X/b/tick", "--last", "1", "--no-header")
 t.equal(len(idle.lines(1, "there")), 1, "what is there")
 idle.process.stdout.close()
-t.equal((idle.process.wait(timeout=30), idle.process.stderr.read()), (-signal.SIGPIPE, b""), "a reader that has gone meanwhile")
+t.equal((idle.process.wait(timeout=60), idle.process.stderr.read()), (-signal.SIGPIPE, b""), "a reader that has gone meanwhile")
 again = Follower(daemon.pool, "X/b/tick", "--last", "1", "--no-header")
 t.equal(len(again.lines(1, "there")), 1, "what is there")
 daemon.stop()

@@ -129,7 +129,7 @@ def followed(arguments, text):
     out = process.stdout.read(len(text.encode())).decode() if text else ""
     if process.poll() is None:
         process.send_signal(signal.SIGINT)
-    rest = process.communicate(timeout=30)[0]
+    rest = process.communicate(timeout=60)[0]
     t.equal(rest, b"", f"{arguments}: nothing more")
     return out
 

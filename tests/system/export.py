@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """stoup export: what is ingested comes out the same, as DBN, CSV, JSON lines and arrays; files are whole or
 not there; and what a format can not say is refused with what to do."""
+import fcntl
 import glob
 import os
 import resource
@@ -299,6 +300,7 @@ with t.Daemon(long).log as _:
     t.equal((done.returncode, glob.glob(path("several/**/*.csv"), recursive=True)), (1, []), "none of several")
     for options in (["--format", "csv"], ["--format", "dbn"], ["--format", "dbn", "--compress", "zstd"]):
         read_fd, write_fd = os.pipe()
+        fcntl.fcntl(write_fd, getattr(fcntl, "F_SETPIPE_SZ", 1031), 4096)  # what is written does not fit, however long nobody reads
         process = subprocess.Popen([t.STOUP, "export", daemon.pool, "*", *options], stdout=write_fd,
                                    stderr=subprocess.PIPE, text=True)
         os.close(write_fd)

@@ -88,7 +88,7 @@ class Exporter:
         self.process.wait()
 
     def request(self, method, path, headers={}, body=None):
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=30)
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=60)
         connection.request(method, path, body=body, headers=headers)
         response = connection.getresponse()
         found = response.status, response.headers, response.read()
