@@ -120,6 +120,12 @@ int stoup_cmd_exporter(int argc, char **argv)
 	exporter.consumers = args.consumers;
 	if (args.once) {
 		stoup_exporter_look(&exporter);
+		if (exporter.find_rc < 0) {
+			fprintf(stderr, "stoup exporter: which pools there are: %s\n",
+				strerror(-exporter.find_rc));
+			stoup_exporter_fini(&exporter);
+			return 1;
+		}
 		stoup_exporter_metrics(&exporter, stdout, 0);
 		rc = stoup_tool_stdout("stoup exporter") < 0;
 	} else {

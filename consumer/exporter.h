@@ -42,6 +42,7 @@ struct stoup_exporter {
 	uint32_t series_max;
 	struct stoup_exporter_pool *pools; /* by label */
 	uint32_t pool_cnt, left_out;
+	int find_rc; /* below 0: which pools there are could not be looked for, those of the look before are shown */
 	uint32_t turn;    /* the pool that a look begins with: behind the one that was waited for */
 	uint64_t look_ns; /* what the last look took */
 	uint64_t look_total; /* looks so far */
@@ -64,7 +65,8 @@ const char *stoup_exporter_state(const struct stoup_exporter_pool *pool);
 const char *stoup_exporter_state_name(uint32_t idx);
 
 /* Names of the pools of this user, root and the owner of /run/stoup, each once; where there are more than
- * STOUP_EXPORTER_POOLS those of dead daemons last. The caller frees each and the array. *ret_cnt of them. 0 or -ENOMEM. */
+ * STOUP_EXPORTER_POOLS those of dead daemons last. The caller frees each and the array. *ret_cnt of them. 0; -ENOMEM, -EMFILE or -ENFILE:
+ * some of them. */
 int stoup_exporter_find(char ***ret, uint32_t *ret_cnt);
 
 /* ---- what is shown of the last look ------------------------------------------------------------- */

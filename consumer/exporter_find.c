@@ -93,8 +93,12 @@ static void each_file(
 	DIR *stream = opendir(dir);
 	const struct dirent *found;
 
-	if (!stream)
+	if (!stream) {
+		/* Not looked at, which is not the same as empty. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM)
+			names->rc = -errno;
 		return;
+	}
 	while ((found = readdir(stream)) != NULL)
 		add(names, dirfd(stream), found->d_name);
 	closedir(stream);
@@ -105,7 +109,7 @@ static int automatic(const char *name)
 	return strncmp(name, STOUP_AUTO_POOL_PREFIX, sizeof(STOUP_AUTO_POOL_PREFIX) - 1) == 0;
 }
 
-/* Does somebody listen at its socket? Asks nothing, and does not wait. */
+/* Does somebody listen at its socket? Asks nothing, and does not wait. 1 where it cannot be told. */
 static int answers(const char *name)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
@@ -119,7 +123,7 @@ static int answers(const char *name)
 			continue;
 		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 		if (fd < 0)
-			return 0;
+			return 1;
 		rc = connect(fd, (const struct sockaddr *)&addr, sizeof(addr)) < 0 ? errno : 0;
 		close(fd);
 		if (rc == 0 || rc == EAGAIN) /* its queue is full */
@@ -128,8 +132,15 @@ static int answers(const char *name)
 	return 0;
 }
 
-/* Did its daemon die? Told by objects; by the socket where there is none, since names can be removed. */
-static int dead(const char *name)
+enum life {
+	LIVES,
+	DEAD,
+	NOTHING
+};
+
+/* Told by objects; by the socket where there is none, since names can be removed. A socket alone at which nobody listens
+ * is no pool. */
+static enum life life_of(const char *name)
 {
 	uint32_t uids[3] = {(uint32_t)geteuid(), 0, 0}, cnt = 2;
 	char dir[256], path[160] = "/dev/shm";
@@ -143,10 +154,10 @@ static int dead(const char *name)
 		if (stoup_control_name(uids[i], name, object, sizeof(path) - 8) < 0)
 			continue;
 		if (stoup_control_owner(object) != 0)
-			return 0;
+			return LIVES;
 		found |= lstat(path, &st) == 0;
 	}
-	return found || !answers(name);
+	return found ? DEAD : answers(name) ? LIVES : NOTHING;
 }
 
 static int by_name(const void *a, const void *b)
@@ -156,24 +167,33 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x, y);
 }
 
-/* Those that are left out when there are too many come last: first of all those of dead daemons. */
-static int rank(char **names, uint32_t cnt)
+/* Those that are left out when there are too many come last: first of all those of dead daemons. What is no pool is
+ * dropped, and not counted among them. */
+static int rank(char **names, uint32_t *cnt)
 {
-	char **sorted = malloc(cnt * sizeof(*sorted));
-	uint8_t *ranks = malloc(cnt);
+	char **sorted = malloc(*cnt * sizeof(*sorted));
+	uint8_t *ranks = malloc(*cnt);
 	uint32_t at = 0;
 
-	for (uint32_t i = 0; sorted && ranks && i < cnt; i++)
-		ranks[i] = (uint8_t)(2 * dead(names[i]) + automatic(names[i]));
-	for (uint8_t r = 0; sorted && ranks && r < 4; r++)
-		for (uint32_t i = 0; i < cnt; i++)
+	if (!sorted || !ranks) {
+		free(ranks);
+		free(sorted);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < *cnt; i++)
+		ranks[i] = (uint8_t)(2 * (int)life_of(names[i]) + automatic(names[i]));
+	for (uint8_t r = 0; r < 2 * NOTHING; r++)
+		for (uint32_t i = 0; i < *cnt; i++)
 			if (ranks[i] == r)
 				sorted[at++] = names[i];
-	if (sorted && ranks)
-		memcpy(names, sorted, cnt * sizeof(*sorted));
+	for (uint32_t i = 0; i < *cnt; i++)
+		if (ranks[i] >= 2 * NOTHING)
+			free(names[i]);
+	memcpy(names, sorted, at * sizeof(*sorted));
+	*cnt = at;
 	free(ranks);
 	free(sorted);
-	return at == cnt ? 0 : -ENOMEM;
+	return 0;
 }
 
 int stoup_exporter_find(char ***ret, uint32_t *ret_cnt)
@@ -194,7 +214,7 @@ int stoup_exporter_find(char ***ret, uint32_t *ret_cnt)
 			names.at[kept++] = names.at[i];
 	}
 	if (names.rc == 0 && kept > STOUP_EXPORTER_POOLS)
-		names.rc = rank(names.at, kept);
+		names.rc = rank(names.at, &kept);
 	*ret = names.at;
 	*ret_cnt = kept;
 	return names.rc;

@@ -7,7 +7,8 @@
  *
  * One thread reads, looks and sends, by epoll: who sends or reads slowly has a buffer and waits alone. A connection
  * carries one request and ends LIFE_S seconds after it was accepted, however busy it is: shut down by the
- * main thread, which waits for a signal meanwhile. Further connections than CONNECTION_CAP wait in the kernel.
+ * main thread, which waits for a signal meanwhile. Further connections than CONNECTION_CAP wait in the kernel; where few
+ * files may be open, further ones than leave a look its own.
  *
  * Pages of other sites must not read it through a name that they let point here: on a loopback address only requests
  * for localhost or a numeric address are answered.
@@ -20,6 +21,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include "consumer/exporter.h"
@@ -27,6 +30,7 @@
 #include "shm/clock.h"
 
 #define CONNECTION_CAP 256u
+#define FILES_OWN      32u    /* descriptors of the server itself and of a look */
 #define MEMORY_LEN     16384u /* of a connection: request line and headers */
 #define LIFE_S         20u    /* twice the default time-out of a scrape */
 #define BACKLOG        64
@@ -89,6 +93,12 @@ static enum MHD_Result looked(struct http *http, struct MHD_Connection *connecti
 	if (!out)
 		return words(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "no memory\n");
 	stoup_exporter_look(http->exporter);
+	if (http->exporter->find_rc < 0 && http->exporter->pool_cnt == 0) {
+		fclose(out);
+		free(text);
+		return words(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+			"which pools there are could not be looked for: no memory or descriptors left\n");
+	}
 	print(http->exporter, out, arg);
 	failed = ferror(out);
 	if (fclose(out) != 0 || failed) {
@@ -147,6 +157,31 @@ static enum MHD_Result path_answer(
 
 /* ---- requests --------------------------------------------------------------------------------- */
 
+struct count {
+	const char *name;
+	uint32_t cnt;
+};
+
+static enum MHD_Result header_count(
+	void *arg, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+	struct count *count = arg;
+
+	(void)kind;
+	(void)value;
+	count->cnt += strcasecmp(name, count->name) == 0;
+	return MHD_YES;
+}
+
+/* Which of two is meant is not to be guessed: others may guess otherwise. */
+static int is_twice(struct MHD_Connection *connection, const char *name)
+{
+	struct count count = {name, 0};
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, header_count, &count);
+	return count.cnt > 1;
+}
+
 static int has_body(struct MHD_Connection *connection)
 {
 	const char *len = MHD_lookup_connection_value(
@@ -173,6 +208,10 @@ static enum MHD_Result request(void *arg, struct MHD_Connection *connection, con
 	}
 	if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
 		return words(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "GET and HEAD alone\n");
+	if (is_twice(connection, MHD_HTTP_HEADER_HOST) ||
+		is_twice(connection, MHD_HTTP_HEADER_CONTENT_LENGTH))
+		return words(connection, MHD_HTTP_BAD_REQUEST,
+			"a header stands there twice, of which one is wanted\n");
 	if (has_body(connection))
 		return words(connection, MHD_HTTP_BAD_REQUEST, "no body is wanted\n");
 	if (http->loopback && !stoup_host_local(MHD_lookup_connection_value(
@@ -270,10 +309,29 @@ static void socket_tell(int fd)
 
 /* ---- serving ---------------------------------------------------------------------------------- */
 
-static struct MHD_Daemon *start(struct http *http, int fd)
+/* How many connections leave a look the descriptors that it needs. 0: none. */
+static uint32_t connection_cap(rlim_t *ret_files)
+{
+	const rlim_t wanted = CONNECTION_CAP + FILES_OWN;
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return CONNECTION_CAP;
+	if (files.rlim_cur < wanted && files.rlim_cur < files.rlim_max) {
+		files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
+		setrlimit(RLIMIT_NOFILE, &files);
+		getrlimit(RLIMIT_NOFILE, &files);
+	}
+	*ret_files = files.rlim_cur;
+	return files.rlim_cur >= wanted      ? CONNECTION_CAP
+	       : files.rlim_cur <= FILES_OWN ? 0
+	                                     : (uint32_t)(files.rlim_cur - FILES_OWN);
+}
+
+static struct MHD_Daemon *start(struct http *http, int fd, uint32_t cap)
 {
 	return MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, request, http,
-		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTION_CAP,
+		MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, cap,
 		MHD_OPTION_CONNECTION_TIMEOUT, LIFE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
 		(size_t)MEMORY_LEN, MHD_OPTION_NOTIFY_CONNECTION, connection_note, http,
 		MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
@@ -285,8 +343,15 @@ int stoup_exporter_serve(struct stoup_exporter *exporter,
 	const struct timespec second = {.tv_sec = 1};
 	struct http http = {.exporter = exporter, .loopback = listen_at->loopback};
 	struct MHD_Daemon *server;
+	rlim_t files = 0;
+	uint32_t cap = connection_cap(&files);
 	sigset_t ends, before;
 	int fd, rc = 0;
+
+	if (cap == 0)
+		return stoup_error_set(err, -EMFILE,
+			"at most %lu files may be open, and it needs %u: raise the limit, `ulimit -n %u`",
+			(unsigned long)files, FILES_OWN + 1, CONNECTION_CAP + FILES_OWN);
 
 	for (uint32_t i = 0; i < CONNECTION_CAP; i++)
 		http.connections[i].fd = -1;
@@ -299,7 +364,7 @@ int stoup_exporter_serve(struct stoup_exporter *exporter,
 	sigaddset(&ends, SIGTERM);
 	sigaddset(&ends, SIGINT);
 	pthread_sigmask(SIG_BLOCK, &ends, &before);
-	server = start(&http, fd);
+	server = start(&http, fd, cap);
 	if (!server) {
 		close(fd);
 		rc = stoup_error_set(err, -ENOMEM, "the HTTP server could not be started: %s",

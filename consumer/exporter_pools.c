@@ -144,8 +144,9 @@ static void list_find(struct stoup_exporter *exporter)
 	char **names = NULL;
 	uint32_t cnt = 0, taken;
 
-	/* Short of memory: those of the last look are looked at again. */
-	if (stoup_exporter_find(&names, &cnt) == 0) {
+	/* Short of memory or descriptors: those of the last look are looked at again. */
+	exporter->find_rc = stoup_exporter_find(&names, &cnt);
+	if (exporter->find_rc == 0) {
 		taken = cnt < STOUP_EXPORTER_POOLS ? cnt : STOUP_EXPORTER_POOLS;
 		exporter->left_out = cnt - taken;
 		for (uint32_t i = 0; i < exporter->pool_cnt; i++)
@@ -189,7 +190,8 @@ static int pool_look(struct stoup_exporter_pool *pool, int waited)
 static int pool_ours(const struct stoup_exporter_pool *pool)
 {
 	return pool->rc == 0 || pool->rc == -ETIMEDOUT || pool->rc == -EPROTO ||
-	       pool->rc == -EAGAIN || pool->rc == -ENOMEM;
+	       pool->rc == -EAGAIN || pool->rc == -ENOMEM || pool->rc == -EMFILE ||
+	       pool->rc == -ENFILE;
 }
 
 void stoup_exporter_look(struct stoup_exporter *exporter)

@@ -281,11 +281,7 @@ int stoup_session_daemon_gone(const struct stoup_session *ses)
 	 * mounted with hidepid). */
 	if (!ses->daemon_seen)
 		return 0;
-	errno = 0;
-	if (stoup_control_alive(ses->control))
-		return 0;
-	/* Without a free descriptor /proc tells nothing. */
-	return errno != EMFILE && errno != ENFILE;
+	return stoup_control_life(ses->control) == 0;
 }
 
 /* The end was seen just now: a killed daemon's sockets close a moment before /proc shows that it is

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include "consumer/exporter.h"
 #include "shm/format.h"
 
@@ -69,6 +70,12 @@ int stoup_tool_choose_pool(const char *command, char dst[STOUP_POOL_NAME_CAP])
 		return 2;
 	}
 	stoup_exporter_look(&exporter);
+	if (exporter.find_rc < 0) {
+		fprintf(stderr, "%s: which pools there are: %s\n", command,
+			strerror(-exporter.find_rc));
+		stoup_exporter_fini(&exporter);
+		return 2;
+	}
 	for (uint32_t i = 0; i < exporter.pool_cnt; i++)
 		if (lives(&exporter.pools[i])) {
 			living = &exporter.pools[i];

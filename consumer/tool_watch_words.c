@@ -38,7 +38,9 @@ const char *stoup_watch_state_text(const struct stoup_watch *watch, char *dst, s
 			"no heartbeat for %.1f s: the daemon is %sstuck or the machine is overloaded; mend: look at "
 			"process %u",
 			(double)watch->heartbeat_ns / 1e9,
-			watch->life < 0 ? "dead (it ran in another PID namespace), stopped, " : "",
+			watch->life < 0
+				? "dead (its process is not seen here: another PID namespace, or hidepid), stopped, "
+				: "",
 			watch->daemon_pid);
 		break;
 	case STOUP_WATCH_SUSPENDED:

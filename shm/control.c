@@ -419,16 +419,22 @@ char stoup_process_letter(uint32_t pid)
 	return at ? at[1] : 0;
 }
 
+/* Of what process_stat gave; 0 of a zombie. */
+static uint64_t start_of(const char *at)
+{
+	if (at[1] == 'Z' || at[1] == 'X')
+		return 0;
+	for (int i = 0; i < 19 && at; i++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
 uint64_t stoup_process_start(uint32_t pid)
 {
 	char text[PROCESS_STAT_CAP];
 	const char *at = process_stat(pid, text);
 
-	if (!at || at[1] == 'Z' || at[1] == 'X')
-		return 0;
-	for (int i = 0; i < 19 && at; i++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoull(at + 1, NULL, 10) : 0;
+	return at ? start_of(at) : 0;
 }
 
 int stoup_control_lock(int fd)
@@ -470,8 +476,20 @@ uint32_t stoup_control_owner(const char *name)
 	return pid;
 }
 
+/* Of a process whose /proc/PID/stat could not be read: may it live all the same? Without a free descriptor, or where /proc
+ * keeps others' processes to itself (hidepid), not seen is not gone. Looking for a name wants no descriptor. */
+static int may_live(const struct stoup_control *control)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u", control->daemon_pid);
+	return stoup_alive_look(&control->alive) == STOUP_ALIVE_YES || access(path, F_OK) == 0;
+}
+
 int stoup_control_life(const struct stoup_control *control)
 {
+	char text[PROCESS_STAT_CAP];
+	const char *at;
 	uint64_t start;
 
 	if (stoup_alive_look(&control->alive) == STOUP_ALIVE_NO)
@@ -480,7 +498,10 @@ int stoup_control_life(const struct stoup_control *control)
 		(control->daemon_start == 0 || control->pid_ns != stoup_pid_ns() ||
 			!stoup_proc_ours()))
 		return -1;
-	start = stoup_process_start(control->daemon_pid);
+	at = process_stat(control->daemon_pid, text);
+	if (!at)
+		return may_live(control) ? -1 : 0;
+	start = start_of(at);
 	return start != 0 && start == control->daemon_start;
 }
 

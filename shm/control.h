@@ -267,7 +267,8 @@ uint64_t stoup_process_start(uint32_t pid);
 char stoup_process_letter(uint32_t pid);
 
 /* Is the daemon of this control object alive? 0: the kernel marked its end, or its process is gone, by pid and
- * start time through /proc; 1; -1: it is in another PID namespace, so that only its heartbeat can tell. */
+ * start time through /proc; 1; -1: /proc does not show it here, since it is in another PID namespace or hidden (hidepid),
+ * or no descriptor is left to look, so that only its heartbeat can tell. */
 int stoup_control_life(const struct stoup_control *control);
 
 /* Is it seen to be alive? 1 or 0. */

@@ -73,6 +73,8 @@ class Metrics:
 
 
 class Exporter:
+    pool = ""  # none of its own
+
     def __init__(self, *argv, listen="127.0.0.1:0"):
         self.process = subprocess.Popen([t.STOUP, "exporter", "--listen", listen, *argv], stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
