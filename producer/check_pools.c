@@ -25,12 +25,25 @@
 #include <unistd.h>
 #include "shm/clock.h"
 #include "shm/control.h"
+#include "shm/format.h"
 #include "shm/wire.h"
 
-#define SEEN_CAP    64u                  /* pools that are told apart */
-#define SILENT_NS   UINT64_C(3000000000) /* as `stoup stat` has it */
-#define NAME_CAP    64u
-#define STALE_LINES 4u /* what dead daemons left looks alike; the others are counted */
+#define SEEN_CAP  4096u /* pools that are told apart; bounds what a full /dev/shm costs */
+#define SILENT_NS UINT64_C(3000000000) /* as `stoup stat` has it */
+#define NAME_CAP  64u
+#define SOCKET_CAP                                                                                 \
+	sizeof(((struct sockaddr_un *)0)->sun_path) /* nobody can listen at a longer path */
+
+/* What is said of pools. Of hundreds the first are named and the others counted: the machine's lines keep their room. */
+enum say {
+	SAY_STALE,
+	SAY_ODD,
+	SAY_SILENT,
+	SAY_NAMELESS,
+	SAY_CNT
+};
+
+#define SAY_LINES 4u
 
 enum socket_state {
 	SOCKET_NONE,
@@ -55,13 +68,16 @@ struct seen {
 	int unseen; /* of the daemon's life nothing is known: it ran in another PID namespace */
 	enum control_state control;
 	enum socket_state socket;
-	char socket_path[PATH_MAX]; /* without the root */
+	char socket_path[SOCKET_CAP]; /* without the root */
 	struct stat socket_stat;
 };
 
 struct pools {
 	uint32_t cnt;
-	int strange; /* somebody else has a pool of the name that was asked for */
+	int full;                  /* there are more than SEEN_CAP */
+	uint32_t said[SAY_CNT];    /* of how many pools */
+	char more_dir[SOCKET_CAP]; /* where those that are counted have sockets */
+	int strange;               /* somebody else has a pool of the name that was asked for */
 	uint32_t stranger;
 	struct seen seen[SEEN_CAP];
 };
@@ -98,8 +114,10 @@ static struct seen *entry(
 	for (uint32_t i = 0; i < p->cnt; i++)
 		if (p->seen[i].uid == uid && strcmp(p->seen[i].name, name) == 0)
 			return &p->seen[i];
-	if (p->cnt == SEEN_CAP)
+	if (p->cnt == SEEN_CAP) {
+		p->full = 1;
 		return NULL;
+	}
 	strcpy(p->seen[p->cnt].name, name);
 	p->seen[p->cnt].uid = uid;
 	return &p->seen[p->cnt++];
@@ -177,13 +195,13 @@ static enum socket_state socket_state(const char *path)
 
 static void see_socket(struct stoup_check *c, struct pools *p, const char *dir, const char *file)
 {
-	char path[PATH_MAX], full[PATH_MAX];
+	char path[SOCKET_CAP], full[PATH_MAX];
 	size_t len = strlen(file);
 	struct seen *seen;
 	struct stat st;
 
 	if (len < 6 || strcmp(file + len - 5, ".sock") != 0 ||
-		snprintf(path, sizeof(path), "%s/%s", dir, file) >= PATH_MAX ||
+		snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path) ||
 		lstat(stoup_check_path(c, path, full), &st) < 0 || !S_ISSOCK(st.st_mode))
 		return;
 	seen = entry(c, p, file, len - 5, (uint32_t)st.st_uid);
@@ -218,7 +236,7 @@ static void see_all(struct stoup_check *c, struct pools *p)
 static void say_stale(struct stoup_check *c, const struct seen *seen)
 {
 	struct stoup_check_line *line = stoup_check_line(c, "stale", STOUP_CHECK_WARNING);
-	char names[PATH_MAX + 128];
+	char names[SOCKET_CAP + 128];
 	int automatic = strncmp(seen->name, STOUP_AUTO_POOL_PREFIX,
 				sizeof(STOUP_AUTO_POOL_PREFIX) - 1) == 0;
 
@@ -241,14 +259,22 @@ static void say_stale(struct stoup_check *c, const struct seen *seen)
 			names);
 }
 
-static void say_more(struct stoup_check *c, uint32_t cnt)
+static void say_more(struct stoup_check *c, const struct pools *p, enum say what)
 {
-	struct stoup_check_line *line = stoup_check_line(c, "stale", STOUP_CHECK_WARNING);
+	static const struct {
+		const char *name, *text;
+	} words[] = {[SAY_STALE] = {"stale", "of which dead daemons left something"},
+		[SAY_ODD] = {"control",
+			"with an object of another release, or not made by its user"},
+		[SAY_SILENT] = {"daemon", "that gave no sign for 3 s"},
+		[SAY_NAMELESS] = {"control", "that answer, and whose objects are gone"}};
+	struct stoup_check_line *line = stoup_check_line(c, words[what].name, STOUP_CHECK_WARNING);
+	uint32_t cnt = p->said[what] - SAY_LINES;
 
-	stoup_check_found(line, "%u%s more pools of which the same is to be said", cnt,
-		cnt + STALE_LINES >= SEEN_CAP ? " or" : "");
-	stoup_check_mend(
-		line, "for each: stoup check POOL (ls /dev/shm/stoup.*.ctl tells their names)");
+	stoup_check_found(line, "%u%s more pool%s %s", cnt, p->full ? " or" : "", STOUP_PLURAL(cnt),
+		words[what].text);
+	stoup_check_mend(line, "for each: stoup check POOL (ls /dev/shm/stoup.*.ctl%s%s%s)",
+		p->more_dir[0] ? " " : "", p->more_dir, p->more_dir[0] ? "/*.sock" : "");
 }
 
 static void say_nameless(struct stoup_check *c, const struct seen *seen)
@@ -285,10 +311,10 @@ static void say_silent(struct stoup_check *c, const struct seen *seen)
 	/* Its number is of another namespace: here it may be anybody's. */
 	if (seen->unseen) {
 		stoup_check_found(line,
-			"pool '%s' gave no sign for 3 s: process %u of another PID namespace (a container) is stopped, "
-			"overloaded, or dead",
+			"pool '%s' gave no sign for 3 s: process %u, of another PID namespace (a container) or hidden by "
+			"/proc (hidepid), is stopped, overloaded, or dead",
 			seen->name, seen->pid);
-		stoup_check_mend(line, "in that container: stoup check %s", seen->name);
+		stoup_check_mend(line, "in that container, or as root: stoup check %s", seen->name);
 		return;
 	}
 	stoup_check_found(line,
@@ -329,21 +355,34 @@ static void say_attach(struct stoup_check *c, const struct seen *seen)
 		stoup_check_mend(line, "start stoupd with --allow-user %s, or --group GROUP", user);
 }
 
+/* Is there a line for one more pool of which this is to be said? */
+static int say_one(struct pools *p, const struct seen *seen, enum say what)
+{
+	const char *slash = strrchr(seen->socket_path, '/');
+
+	if (++p->said[what] <= SAY_LINES)
+		return 1;
+	if (slash)
+		snprintf(p->more_dir, sizeof(p->more_dir), "%.*s", (int)(slash - seen->socket_path),
+			seen->socket_path);
+	return 0;
+}
+
 /* 1 = a daemon serves it. */
-static int say_pool(struct stoup_check *c, const struct seen *seen, uint32_t *stale_cnt)
+static int say_pool(struct stoup_check *c, struct pools *p, const struct seen *seen)
 {
 	int answers = seen->socket == SOCKET_ANSWERS || seen->socket == SOCKET_CLOSED;
 	int lives = seen->control == CONTROL_LIVES || seen->control == CONTROL_SILENT;
 
-	if (seen->control == CONTROL_ODD)
+	if (seen->control == CONTROL_ODD && say_one(p, seen, SAY_ODD))
 		say_odd(c, seen);
-	if (seen->control == CONTROL_SILENT)
+	if (seen->control == CONTROL_SILENT && say_one(p, seen, SAY_SILENT))
 		say_silent(c, seen);
 	if (!lives && !answers &&
 		(seen->control == CONTROL_DEAD || seen->socket == SOCKET_REFUSES) &&
-		++*stale_cnt <= STALE_LINES)
+		say_one(p, seen, SAY_STALE))
 		say_stale(c, seen);
-	if (seen->control == CONTROL_NONE && answers)
+	if (seen->control == CONTROL_NONE && answers && say_one(p, seen, SAY_NAMELESS))
 		say_nameless(c, seen);
 	return lives || answers;
 }
@@ -371,20 +410,21 @@ void stoup_check_pools(struct stoup_check *c)
 {
 	struct pools *p = calloc(1, sizeof(*p));
 	struct stoup_check_line *line;
-	uint32_t served = 0, stale_cnt = 0, before = c->line_cnt;
+	uint32_t served = 0, before = c->line_cnt;
 
 	if (!p)
 		return;
 	see_all(c, p);
 	for (uint32_t i = 0; i < p->cnt; i++) {
-		int serves = say_pool(c, &p->seen[i], &stale_cnt);
+		int serves = say_pool(c, p, &p->seen[i]);
 
 		served += (uint32_t)serves;
 		if (c->pool && serves && served == 1)
 			say_named(c, &p->seen[i]);
 	}
-	if (stale_cnt > STALE_LINES)
-		say_more(c, stale_cnt - STALE_LINES);
+	for (uint32_t i = 0; i < SAY_CNT; i++)
+		if (p->said[i] > SAY_LINES)
+			say_more(c, p, (enum say)i);
 	if (c->pool && served == 0) {
 		line = stoup_check_line(c, "pool", STOUP_CHECK_PROBLEM);
 		stoup_check_found(line, "no daemon serves pool '%s' for you", c->pool);
