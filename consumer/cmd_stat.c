@@ -10,8 +10,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "consumer/tool_args.h"
 #include "consumer/tool_choose.h"
+#include "consumer/tool_pool.h"
 #include "consumer/tool_stat.h"
 #include "consumer/tools.h"
 #include "shm/format.h"
@@ -76,16 +78,42 @@ static int option_take(const char *command, int which, struct stoup_stat_args *a
 	}
 }
 
-/* `--watch 2 POOL`: the seconds stand among the operands. */
+static int is_pool(const char *name)
+{
+	const struct stoup_control *control;
+	struct stoup_error err;
+	size_t len;
+	int rc = stoup_pool_resolve(name, &control, &len, &err);
+
+	if (rc == 0)
+		stoup_control_close(control, len);
+	return rc != -ENOENT;
+}
+
+/* `--watch 2`, `--watch 2 POOL`: the seconds stand among the operands. Alone they are the seconds, unless a pool is called
+ * so. */
 static void interval_take(int argc, char **argv, struct stoup_stat_args *args)
 {
+	int cnt = argc - optind;
+
 	if (!args->watch || args->interval > 0)
 		return;
-	if (argc - optind == 2 &&
-		stoup_tool_seconds(argv[optind], INTERVAL_LEAST, INTERVAL_CAP, &args->interval))
+	if ((cnt == 1 || cnt == 2) &&
+		stoup_tool_seconds(argv[optind], INTERVAL_LEAST, INTERVAL_CAP, &args->interval) &&
+		(cnt == 2 || !is_pool(argv[optind])))
 		optind++;
 	else
 		args->interval = 1;
+}
+
+/* A series' name or a pattern, and neither a pool's name nor the path of a store: `stoup holders XNAS/AAPL/trades`. */
+static int is_series(const char *text)
+{
+	size_t len = strlen(text);
+
+	if (len == 0 || text[0] == '/' || text[0] == '.' || text[len - 1] == '/')
+		return 0;
+	return strpbrk(text, "*?[") || (strchr(text, '/') && access(text, F_OK) < 0);
 }
 
 int stoup_stat_parse(int argc, char **argv, const char *usage, const char *allowed, int operand_max,
@@ -117,11 +145,19 @@ int stoup_stat_parse(int argc, char **argv, const char *usage, const char *allow
 						  : "one POOL is wanted");
 	if (ret->count > 0 && !ret->watch)
 		return wrong(argv[0], "--count: only with --watch");
-	ret->pool = cnt > 0 ? argv[optind] : ret->chosen;
-	if (cnt == 0)
+	if (ret->watch && (ret->counters || ret->histograms))
+		return wrong(
+			argv[0], "--watch shows rates: not with --counters, --histograms or --all");
+	if (cnt == 1 + operand_max && operand_max)
+		ret->operand = argv[optind + cnt - 1];
+	else if (cnt == 1 && operand_max && is_series(argv[optind]))
+		ret->operand = argv[optind];
+	if (cnt == (ret->operand != NULL)) {
+		ret->pool = ret->chosen;
 		return stoup_tool_choose_pool(argv[0], ret->chosen);
-	ret->operand = cnt > 1 ? argv[optind + 1] : NULL;
-	return 0;
+	}
+	ret->pool = argv[optind];
+	return stoup_tool_pool_valid(argv[0], ret->pool);
 }
 
 int stoup_stat_look(const char *command, const char *pool, struct stoup_watch *ret)
@@ -243,8 +279,8 @@ static void print_holders(const struct stoup_watch *watch, const char *series)
 	uint32_t cnt = 0;
 
 	stoup_stat_words_state(stdout, watch);
-	printf("  %" PRIu64 " leases on %" PRIu64 " bytes\n", watch->sums.leases,
-		watch->sums.leased_bytes);
+	printf("  %" PRIu64 " lease%s on %" PRIu64 " bytes\n", watch->sums.leases,
+		STOUP_PLURAL(watch->sums.leases), watch->sums.leased_bytes);
 	for (uint32_t i = 0; i < watch->holder_cnt; i++) {
 		if (!stoup_stat_holds(&watch->holders[i], series))
 			continue;
@@ -266,7 +302,7 @@ static void print_holders(const struct stoup_watch *watch, const char *series)
 int stoup_cmd_holders(int argc, char **argv)
 {
 	static const char usage[] =
-		"usage: stoup holders [--json] [POOL [SERIES]]\n"
+		"usage: stoup holders [--json] [POOL] [SERIES]\n"
 		"Show who holds blocks, of all series or of SERIES (a name, or a pattern: '*/AAPL/*'), the oldest lease first:\n"
 		"process, command, leases, bytes, age of the oldest lease, series. A worker that forgets to release is\n"
 		"on top.\n";

@@ -96,7 +96,8 @@ static int parse(int argc, char **argv, struct stoup_top_args *args)
 	if (argc - optind > 1)
 		return wrong("one POOL is wanted");
 	args->pool = argc > optind ? argv[optind] : args->chosen;
-	return argc > optind ? 0 : stoup_tool_choose_pool(argv[0], args->chosen);
+	return argc > optind ? stoup_tool_pool_valid(argv[0], args->pool)
+	                     : stoup_tool_choose_pool(argv[0], args->chosen);
 }
 
 int stoup_top_look(struct stoup_top *top, struct stoup_watcher *watcher, struct stoup_error *err)

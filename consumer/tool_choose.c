@@ -7,6 +7,7 @@
 #include <string.h>
 #include "consumer/exporter.h"
 #include "shm/format.h"
+#include "shm/wire.h"
 
 #define DEAD_SHOWN 8u /* what killed daemons left may be hundreds */
 
@@ -92,4 +93,14 @@ int stoup_tool_choose_pool(const char *command, char dst[STOUP_POOL_NAME_CAP])
 	}
 	stoup_exporter_fini(&exporter);
 	return found ? 0 : 3;
+}
+
+int stoup_tool_pool_valid(const char *command, const char *pool)
+{
+	struct stoup_error err;
+
+	if (strchr(pool, '/') || stoup_pool_name_valid(pool, &err) == 0)
+		return 0;
+	fprintf(stderr, "%s: %s\n", command, err.text);
+	return 3;
 }

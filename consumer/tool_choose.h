@@ -12,4 +12,7 @@
  * "stoup stat". Waits 0.9 s at the most, for a daemon that has to be asked. */
 int stoup_tool_choose_pool(const char *command, char dst[STOUP_POOL_NAME_CAP]);
 
+/* Can that be a pool's name, or a store's path? 0; or exit status + 1, for wrong usage, told on stderr. */
+int stoup_tool_pool_valid(const char *command, const char *pool);
+
 #endif

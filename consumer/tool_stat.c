@@ -119,9 +119,11 @@ static void print_limits(FILE *out, const struct stoup_watch *w)
 
 	for (uint32_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
 		if (stoup_watch_value(w, limits[i].id) > 0)
-			fprintf(out, "  limit met %" PRIu64 " times: %s, %" PRIu64 " (stoupd %s)\n",
-				stoup_watch_value(w, limits[i].id), limits[i].what, limits[i].value,
-				limits[i].option);
+			fprintf(out,
+				"  limit met %" PRIu64 " time%s: %s, %" PRIu64 " (stoupd %s)\n",
+				stoup_watch_value(w, limits[i].id),
+				STOUP_PLURAL(stoup_watch_value(w, limits[i].id)), limits[i].what,
+				limits[i].value, limits[i].option);
 }
 
 static void print_quotas(FILE *out, const struct stoup_watch *w)
@@ -130,13 +132,13 @@ static void print_quotas(FILE *out, const struct stoup_watch *w)
 		const struct stoup_watch_quota *q = &w->quotas[i];
 
 		fprintf(out,
-			"  quota of %s%s: %.1f of %.1f MiB leased by %u consumers, %u requests wait, %" PRIu64
-			" have found it used up\n",
+			"  quota of %s%s: %.1f of %.1f MiB leased by %u consumer%s, requests that wait: %u, that found it "
+			"used up: %" PRIu64 "\n",
 			strncmp(q->name, "user:", 5) == 0 || strncmp(q->name, "group:", 6) == 0
 				? ""
 				: "group ",
 			q->name, mib(q->leased_bytes), mib(q->bytes_cap), q->consumer_cnt,
-			q->waiting_cnt, q->limit_cnt);
+			STOUP_PLURAL(q->consumer_cnt), q->waiting_cnt, q->limit_cnt);
 	}
 }
 
@@ -174,8 +176,8 @@ void stoup_stat_words_errors(FILE *out, const struct stoup_watch *watch)
 
 	for (uint32_t i = 0; i < watch->error_cnt; i++) {
 		stoup_format_time(watch->errors[i].last_ns, last);
-		fprintf(out, "\nerror, %" PRIu64 " times, last %s\n  %s\n", watch->errors[i].count,
-			last, watch->errors[i].text);
+		fprintf(out, "\nerror, %" PRIu64 " time%s, last %s\n  %s\n", watch->errors[i].count,
+			STOUP_PLURAL(watch->errors[i].count), last, watch->errors[i].text);
 	}
 }
 

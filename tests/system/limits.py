@@ -24,7 +24,7 @@ t.equal(third["error"], -errno.EUSERS, "one too many")
 t.true("has its 2 consumers already" in third["text"] and "--consumers N" in third["text"], third["text"])
 t.equal(daemon.counter("limit_consumers"), 1, "times that all places were taken")
 words = t.run([t.STOUP, "stat", daemon.pool]).stdout
-t.true("limit met 1 times: consumers, 2 (stoupd --consumers)" in words, words)
+t.true("limit met 1 time: consumers, 2 (stoupd --consumers)" in words, words)
 daemon.stop()
 
 # Requests in flight: what the conductor refuses, and what the pages say of their own.

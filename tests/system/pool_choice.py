@@ -47,6 +47,17 @@ for command, options in (("stat", ()), ("top", ("--once",)), ("holders", ()), ("
 t.equal(json.loads(asked("stat", "--json", expect=0).stdout)["pool"], first.pool, "JSON")
 t.equal(json.loads(asked("holders", "--json", expect=0).stdout)["holders"][0]["pid"], worker.pid, "JSON of holders")
 t.equal(len(asked("stat", "--watch=0.01", "--count", "2", "--json", expect=0).stdout.splitlines()), 2, "--watch")
+t.equal(asked("stat", "--watch", "0.01", "--count", "2", expect=0).stderr, f"stoup stat: of pool '{first.pool}', the only one\n",
+        "a lone number after --watch is the seconds")
+numbered = t.Daemon(store, "1M", pool="7")
+t.equal(json.loads(asked("stat", "--watch", "7", "--count", "1", "--json", expect=0).stdout)["pool"], "7", "unless a pool is called so")
+numbered.stop()
+for series, held in ((t.name_of("AAA"), [worker.pid]), ("*/AAA/*", [worker.pid]), (t.name_of("BBB"), [])):
+    done = asked("holders", "--json", series, expect=0)
+    t.equal(done.stderr, f"stoup holders: of pool '{first.pool}', the only one\n", f"{series} is a series")
+    t.equal([h["pid"] for h in json.loads(done.stdout)["holders"]], held, series)
+for path in ("none/at/all/", "./none", "/none/at"):
+    t.true("No such file" in asked("holders", path, expect=1).stderr, f"{path} is a path")
 
 # Two: listed, none is guessed.
 second = t.Daemon(store, "8M")
@@ -76,3 +87,8 @@ worker.finish()
 t.true("one POOL is wanted" in asked("top", "a", "b", expect=2).stderr, "two")
 t.true("one POOL is wanted, and at most one SERIES" in asked("holders", "a", "b", "c", expect=2).stderr, "three")
 t.true("--count: only with --watch" in asked("stat", "--count", "2", expect=2).stderr, "before a pool is looked for")
+for option in ("--counters", "--histograms", "--all"):
+    t.true("--watch shows rates" in asked("stat", "--watch", option, expect=2).stderr, f"--watch {option}")
+for command in ("stat", "top", "holders", "log", "check"):
+    for name in ("", "a b", "-x" if command == "check" else ".x", "x" * 100):
+        t.true(asked(command, "--", name, expect=2).stderr.startswith(f"stoup {command}: '{name[:50]}"), f"{command} {name!r}")
