@@ -4,17 +4,11 @@ not take those that a look needs; sockets of dead daemons are no pools that were
 import os
 import resource
 import socket
-import subprocess
-import sys
 
 import lib_exporter as x
 import lib_stoup as t
 
-if t.can_mount() and "STOUP_TEST_INSIDE" not in os.environ:
-    done = subprocess.run(["unshare", "-m", sys.executable, "-B", __file__], env={**os.environ, "STOUP_TEST_INSIDE": "1"})
-    sys.exit(done.returncode)
-alone = "STOUP_TEST_INSIDE" in os.environ and all(
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place]).returncode == 0 for place in ("/dev/shm", "/run"))
+alone = t.alone()
 sockets = os.environ["XDG_RUNTIME_DIR"] = t.temp_dir()
 store, _ = t.make_store(3_000)
 daemon = t.Daemon(store, "4M")

@@ -156,6 +156,21 @@ def can_mount():
     return os.geteuid() == 0 and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 
 
+def alone():
+    """Go on in a mount namespace where no pool of others is seen: neither objects nor sockets, and XDG_RUNTIME_DIR is the test's own.
+    False where that can not be had."""
+    if not can_mount():
+        return False
+    if "STOUP_TEST_INSIDE" not in os.environ:
+        done = subprocess.run(["unshare", "-m", sys.executable, "-B", sys.argv[0]], env={**os.environ, "STOUP_TEST_INSIDE": "1"})
+        sys.exit(done.returncode)
+    sockets = f"/tmp/stoup-{os.geteuid()}"  # the last place that is looked at
+    os.makedirs(sockets, mode=0o700, exist_ok=True)
+    os.environ["XDG_RUNTIME_DIR"] = temp_dir()
+    return all(subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700" if place == sockets else "mode=1777", "tmpfs", place]).returncode == 0
+               for place in ("/dev/shm", "/run", sockets))
+
+
 def name_of(symbol, dataset="XTST.TEST"):
     return f"{dataset}/{symbol}/mbo"
 

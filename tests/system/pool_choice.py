@@ -1,26 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """`stoup stat`, `top`, `holders` and `log` without a POOL: the only one whose daemon lives; of more they are listed, exit status 2."""
 import json
-import os
 import signal
-import subprocess
 import sys
 
 import lib_stoup as t
 
-if not t.can_mount():
-    print("needs root, and mount namespaces, to mount a /dev/shm without the pools of others: skipped")
+if not t.alone():
+    print("needs root, and mount namespaces, to see no pools of others: skipped")
     sys.exit(t.SKIP)
-if "STOUP_TEST_INSIDE" not in os.environ:
-    done = subprocess.run(["unshare", "-m", sys.executable, "-B", __file__], env={**os.environ, "STOUP_TEST_INSIDE": "1"})
-    sys.exit(done.returncode)
-sockets = f"/tmp/stoup-{os.geteuid()}"  # the last place that is looked at
-os.makedirs(sockets, mode=0o700, exist_ok=True)
-for place in ("/dev/shm", "/run", sockets):
-    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place]).returncode != 0:
-        print("mounting is not allowed here: skipped")
-        sys.exit(t.SKIP)
-os.environ["XDG_RUNTIME_DIR"] = t.temp_dir()
 store, _ = t.make_store(3_000)
 
 
