@@ -69,6 +69,10 @@ static void copy_leases(
 			atomic_load_explicit(&old_series[i], memory_order_relaxed),
 			memory_order_relaxed);
 		to->seen[i] = v; /* a copy is no use of the block */
+		/* At once, not from the next look on: a quota has so much less room for all others. */
+		to->lease_cnt++;
+		to->leased_bytes += atomic_load_explicit(
+			&d->table[stoup_word_idx(v)].len, memory_order_relaxed);
 	}
 	atomic_store_explicit(&new->cell_high, high, memory_order_relaxed);
 	atomic_store_explicit(&new->snapshot_seq,

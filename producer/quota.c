@@ -12,10 +12,11 @@
  * consumers lease counts twice; and the blocks that are being loaded for one of them.
  *
  * Strict: whoever asks is granted nothing beyond the quota, but for one block where the group holds nothing at all. This
- * thread alone grants, and what it knows of releases is late at most, never early.
+ * thread alone grants, and what it knows of releases is late at most, never early. Leases copied for a child are not asked
+ * for; they count from the copy on.
  * Seen at the tick: leases that were taken without asking (a library of an older release, or a page that is written by
- * hand), and leases copied for a child. Of the former, who keeps more than it was granted for a second while its group is
- * beyond the quota, is disconnected.
+ * hand). Who keeps more than it was granted for a second while its group is beyond the quota, is disconnected.
+ * Who gave up (a ticket that is no longer in its cell) keeps nobody waiting behind it.
  *
  * Invariant: of one quota a request never overtakes another. `asked_bytes` of a consumer is at least what it leases by
  * grants alone.
@@ -251,11 +252,12 @@ int stoup_quota_pump(struct stoup_daemon *d)
 	for (uint32_t i = d->quota_first; i != STOUP_IDX_NONE; i = next) {
 		struct stoup_waiter w = d->waiters[i];
 		int lives = stoup_waiter_consumer(d, &w) != NULL;
+		int stands = stoup_waiter_stands(d, &w), expired = stoup_waiter_expired(d, &w);
 		uint64_t len = lives ? wanted(d, &w) : 0;
+		int room = !(full >> w.quota & 1) && fits(d, w.quota, len);
 
 		next = w.next;
-		if (lives && ((full >> w.quota & 1) || !fits(d, w.quota, len)) &&
-			!stoup_waiter_expired(d, &w)) {
+		if (stands && !room && !expired) {
 			full |= 1u << w.quota;
 			prev = i;
 			continue;
@@ -263,11 +265,11 @@ int stoup_quota_pump(struct stoup_daemon *d)
 		unlink_waiter(d, prev, i);
 		stoup_waiter_put(d, i);
 		moved = 1;
-		if (!lives)
-			continue;
-		if (!(full >> w.quota & 1) && fits(d, w.quota, len))
+		if (stands && room)
 			resume(d, &w);
-		else
+		else if (!expired) /* given up: who comes behind must not wait for nobody */
+			stoup_waiter_left(d, &w);
+		else if (lives)
 			stoup_request_fail(
 				d, w.consumer_idx, w.slot_idx, -EDQUOT, refuse(d, &w, len));
 	}

@@ -70,6 +70,23 @@ struct stoup_consumer *stoup_waiter_consumer(struct stoup_daemon *d, const struc
 	return c->page.base && c->attach_no == w->attach_no ? c : NULL;
 }
 
+int stoup_waiter_stands(struct stoup_daemon *d, const struct stoup_waiter *w)
+{
+	const struct stoup_consumer *c = stoup_waiter_consumer(d, w);
+	struct stoup_page *page = c ? c->page.base : NULL;
+
+	/* It may give up in the next moment: then the grant is lost [G1], as ever. */
+	return page && stoup_cell_read(&page->cells[w->cell_idx]) == w->ticket;
+}
+
+void stoup_waiter_left(struct stoup_daemon *d, const struct stoup_waiter *w)
+{
+	const struct stoup_consumer *c = stoup_waiter_consumer(d, w);
+
+	if (c)
+		slot_end(c->page.base, w->slot_idx, -ETIMEDOUT, 0);
+}
+
 void stoup_waiter_put(struct stoup_daemon *d, uint32_t idx)
 {
 	struct stoup_consumer *c = stoup_waiter_consumer(d, &d->waiters[idx]);
@@ -394,7 +411,7 @@ int stoup_waiter_expired(const struct stoup_daemon *d, const struct stoup_waiter
 	return d->now_ns + margin >= w->deadline_ns;
 }
 
-/* Take out of a queued load the waiters that ended or starve. */
+/* Take out of a queued load the waiters that ended, gave up or starve. */
 static void expire_load(struct stoup_daemon *d, uint32_t load_idx)
 {
 	struct stoup_load *load = &d->loads[load_idx];
@@ -403,13 +420,17 @@ static void expire_load(struct stoup_daemon *d, uint32_t load_idx)
 	for (uint32_t i = load->waiter_first; i != STOUP_IDX_NONE; i = next) {
 		struct stoup_waiter *w = &d->waiters[i];
 		const struct stoup_consumer *c = stoup_waiter_consumer(d, w);
+		int stands = stoup_waiter_stands(d, w);
+		int expired = d->starving && stoup_waiter_expired(d, w);
 
 		next = w->next;
-		if (c && !(d->starving && stoup_waiter_expired(d, w))) {
+		if (stands && !expired) {
 			kept = i;
 			continue;
 		}
-		if (c) {
+		if (!expired) {
+			stoup_waiter_left(d, w);
+		} else if (c) {
 			stoup_counter_add(d, STOUP_COUNTER_STARVED_FAILED, 1);
 			stoup_counter_add(d, STOUP_COUNTER_REQUESTS_FAILED, 1);
 			slot_end(c->page.base, w->slot_idx, -ENOBUFS, 0);

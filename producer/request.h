@@ -23,12 +23,16 @@ int stoup_request_serve(
 /* End it with an error. */
 void stoup_request_fail(struct stoup_daemon *d, uint32_t consumer_idx, uint32_t slot_idx, int error,
 	uint64_t detail);
+/* Its consumer gave it up, if it lives: the slot is free again. */
+void stoup_waiter_left(struct stoup_daemon *d, const struct stoup_waiter *w);
 /* A waiter of that request, in no list; there is one for each slot. */
 uint32_t stoup_waiter_take(
 	struct stoup_daemon *d, uint32_t consumer_idx, const struct stoup_request *r);
 void stoup_waiter_put(struct stoup_daemon *d, uint32_t idx);
 /* Its consumer, or NULL when that ended since: the page is gone and nothing is owed. */
 struct stoup_consumer *stoup_waiter_consumer(struct stoup_daemon *d, const struct stoup_waiter *w);
+/* Does its consumer live and still wait? Who gave up took the ticket out of the cell. */
+int stoup_waiter_stands(struct stoup_daemon *d, const struct stoup_waiter *w);
 /* Is it so near to its deadline that it is to be told the reason now? */
 int stoup_waiter_expired(const struct stoup_daemon *d, const struct stoup_waiter *w);
 

@@ -6,6 +6,7 @@ usage: make_seeds.py DIRECTORY     makes DIRECTORY/NAME/seed-* for each target N
 What libFuzzer finds from there, merged down to what adds coverage, lies beside them in corpus/.
 """
 import os
+import random
 import struct
 import sys
 import zlib
@@ -238,6 +239,37 @@ seed("page", "pins-rescan", bytes([15, 0xa0, 11, 0x22, 14, 0, 9, 0, 9, 0, 11, 0x
 seed("page", "pins-held", bytes([15, 0x85, 11, 5, 11, 6, 11, 8, 11, 0x11, 11, 0x15, 14, 0, 14, 1, 14, 2, 14, 3, 11, 0x18, 15, 0x9c, 11, 9]))
 seed("page", "detach", REQUEST + bytes([5, 2, 8, 0, 10, 60, 8, 0, 0, 11, 6]))
 seed("page", "hang-up", REQUEST + bytes([4, 8, 0, 6, 0, 8, 0, 2, 11, 7, 6, 1, 0, 10, 100]))
+# Steps of fuzz_quota.c: member << 4 | what, argument; before them the pages of both quotas, less one.
+QUOTA = {"ask": 0, "hurry": 3, "release": 4, "give-up": 7, "dismiss": 8, "leave": 9, "copy": 10, "child": 11, "turn": 12, "rest": 13,
+         "time": 14, "bury": 15}
+
+
+def quota_seed(name, pages, *steps):
+    # A block by its pages: 1, 8, 4, 11 (more than is served), 7, 3, 10, 6, 2, 9, 5.
+    parts = bytearray(page - 1 for page in pages)
+    for member, what, *rest in steps:
+        arg = rest[0] if rest else 0
+        if what in ("ask", "hurry"):
+            arg |= (rest[1] - 1) * 8 % 11 << 2  # 7 * 8 = 1 modulo 11
+        parts += bytes([member << 4 | QUOTA[what], arg])
+    seed("quota", name, bytes(parts))
+
+
+ENTER = [(0, "ask", 0, 1), (1, "ask", 0, 1), (2, "ask", 0, 1)]  # the first step of each attaches it, to the first quota
+quota_seed("beyond", (12, 12), *ENTER, (0, "ask", 0, 8), (1, "ask", 0, 8), (2, "ask", 0, 3), (0, "rest"), (0, "release", 0), (0, "rest"))
+quota_seed("given-up", (12, 12), *ENTER, (0, "ask", 0, 8), (0, "rest"), (1, "ask", 0, 8), (2, "ask", 0, 3), (0, "rest"), (1, "give-up", 0),
+           (0, "rest"))
+quota_seed("dismissed", (12, 12), *ENTER, (0, "ask", 0, 8), (0, "rest"), (1, "ask", 0, 8), (2, "ask", 0, 3), (1, "dismiss"), (0, "rest"))
+quota_seed("copied", (21, 12), *ENTER, (0, "ask", 0, 8), (0, "rest"), (0, "copy"), (1, "ask", 0, 8), (0, "rest"), (4, "child"),
+           (4, "release", 0), (0, "rest"))
+quota_seed("one-block", (2, 2), *ENTER, (0, "ask", 0, 10), (1, "ask", 0, 9), (2, "ask", 0, 1), (0, "rest"), (0, "release", 0), (0, "rest"))
+quota_seed("dead", (12, 12), *ENTER, (0, "ask", 0, 8), (0, "rest"), (1, "ask", 0, 8), (0, "leave", 0), (0, "rest"), (0, "bury"))
+quota_seed("time", (12, 12), *ENTER, (0, "ask", 0, 8), (0, "rest"), (1, "hurry", 0, 8), (2, "ask", 0, 8), (0, "time", 60), (0, "rest"))
+for number in range(16):
+    chance = random.Random(number)
+    quota_seed(f"chance-{number}", [chance.choice((3, 6, 10, 13, 21)) for _ in range(2)], *((member, "ask", member % 3, 1) for member in range(6)),
+               *((chance.randrange(6), chance.choices(list(QUOTA), (18, 2, 12, 2, .4, .6, 1, 1.5, 3, 4, 1, .7))[0], chance.randrange(256) & ~60,
+                  chance.choice((1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11))) for _ in range(150)))
 # Steps of fuzz_hello.c: peer << 4 | what.
 HELLO = bytes([3, 3, 0, 0, 0])  # connect; say: flags, how it is changed, descriptors
 FORK = bytes([7, 0, 0, 0])      # ticket, change, descriptors
