@@ -108,7 +108,10 @@ wait "$daemon" || fail "stoupd ended with $?"
 daemon=
 
 # ---- remove: nothing may be left ----------------------------------------------------------------------------
-sleep 3 # the automatic daemon of the store ends two seconds after its last consumer
+for _ in $(seq 600); do # the automatic daemon of the store ends two seconds after its last consumer
+	[ -n "$(ls /dev/shm)" ] || break
+	sleep 0.1
+done
 dpkg -P "${names[@]}" >remove.log 2>&1 || fail "dpkg -P: $(cat remove.log)"
 while read -r path; do
 	case $path in

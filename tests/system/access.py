@@ -74,10 +74,11 @@ daemon = t.Daemon(store, "8M", options=["--allow-user", "nobody"])
 t.STOUPD = STOUPD
 own = t.Daemon(mine, "8M", pool=daemon.pool, prefix=[*NOBODY, "--clear-groups"])
 worker = subprocess.Popen([*NOBODY, "--clear-groups", WORKER, "--pause", "20000", "--mark", "3",
-                           "--reconnect", "300", daemon.pool, name], stdout=subprocess.PIPE, text=True)
+                           "--reconnect", "300", daemon.pool, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True)
 t.equal(worker.stdout.readline(), "mark\n", "in the middle")
 own.kill()
-result = json.loads(worker.communicate()[0])
+result = json.loads(worker.communicate("\n")[0])
 t.equal(result["rc"], -errno.EPIPE, f"no daemon of this pool: {result}")
 t.equal(daemon.counter("attaches"), 0, "attaches of the other pool")
 daemon.stop()
@@ -131,15 +132,22 @@ os.chown(own, 65534, 65534)
 dbn = os.path.join(home, "in.dbn")
 t.dbn_file(dbn, {"AAA": 11}, (t.mbo(*row) for row in t.mbo_records(5_000, {"AAA": 11})))
 env = {"XDG_RUNTIME_DIR": own, "HOME": own}
+keeper = None
 for argv in ([STOUP, "ingest", "--quiet", "--store", f"{own}/store", dbn],
              [STOUP, "verify", f"{own}/store"],
              [STOUP, "ls", f"{own}/store"],
              [WORKER, f"{own}/store/", name],          # the automatic daemon
              [STOUP, "cat", "--limit", "3", f"{own}/store/", name],
              [STOUP, "stat", f"{own}/store/"]):
+    if argv[1] == "stat":  # of a daemon that somebody keeps
+        keeper = subprocess.Popen([*NOBODY, "--clear-groups", WORKER, "--wait", f"{own}/store/", name], stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, text=True, env={"PATH": os.environ["PATH"], "STOUPD": STOUPD, **env})
+        while keeper.stdout.readline() not in ("scanned\n", ""):
+            pass
     done = as_nobody(argv, env=env)
     t.equal(done.returncode, 0, f"{argv}: {done.stdout} {done.stderr}")
 t.true("running" in done.stdout, done.stdout)
+keeper.communicate()
 
 # A pool that others should use in a directory that is closed to them is refused, with the way out.
 said = as_nobody([STOUPD, "--store", f"{own}/store", "--pool", "closed", "--allow-user", "1"], env=env)

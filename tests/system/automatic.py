@@ -13,11 +13,13 @@ name = t.name_of("AAA")
 
 # Sixteen workers at once, none of which found a daemon: they share one.
 keeper = t.Worker(path, name, "--wait")
-workers = [t.Worker(path, name) for _ in range(15)]
+workers = [t.Worker(path, name, "--wait") for _ in range(15)]
 for worker in workers:
-    (found,) = worker.finish()
+    (found,) = worker.wait_scanned()
     totals["AAA"].check(found, "started together")
 keeper.wait_scanned()
+for worker in workers:
+    worker.finish()
 stat = json.loads(t.run([t.STOUP, "stat", "--json", path]).stdout)
 t.equal(stat["state"], "running", "it lingers")
 t.equal(stat["counters"]["attaches"], 16, "attached to one daemon")

@@ -45,12 +45,12 @@ def stat():
 
 
 # 1. The first comer is killed, and the daemon that it started still starts: it is stopped on its way for
-# as long as others come, so that they find the name held.
+# as long as others come, so that they find the name held. Should it listen already, its first comer keeps it.
 slow = os.path.join(runtime, "stoupd-slow")
 with open(slow, "w", encoding="ascii") as out:
     out.write(f'#!/bin/sh\nexec "{t.STOUPD}" "$@" --size 256M\n')
 os.chmod(slow, 0o755)
-first = t.Worker(path, name, env={**os.environ, "STOUPD": slow})
+first = t.Worker(path, name, "--wait", env={**os.environ, "STOUPD": slow})
 pid = t.until(owner, "the daemon takes its lock")
 os.kill(pid, signal.SIGSTOP)
 first.kill()
@@ -88,11 +88,15 @@ t.until(lambda: not os.path.exists(f"/proc/{again}"), "it ends by itself")
 t.until(lambda: owner() == 0, "and its name is free")
 
 # 3. A name that stays held: the error comes at the deadline, in the daemon's words.
-# The time-out leaves room for a start on a busy machine: the first try must bring its words.
+# The first try must bring its words: where it did not end in time, the machine is so busy that more time is given.
 with open(lock_path, "r+", encoding="ascii") as lock:
     flock(lock.fileno(), fcntl.F_OFD_SETLK)
-    begin = t.time.monotonic()
-    late = json.loads(t.run([t.WORKER, "--timeout", "8000", path, name], expect=1).stdout)
-    t.equal(late["rc"], -errno.ETIMEDOUT, f"the deadline: {late}")
-    t.true("not attached within 8.0 s" in late["text"] and "served already" in late["text"], late["text"])
-    t.true(t.time.monotonic() - begin >= 7.9, "tried until the deadline")
+    for seconds in (4, 8, 16, 32, 64):
+        begin = t.time.monotonic()
+        late = json.loads(t.run([t.WORKER, "--timeout", str(seconds * 1000), path, name], expect=1).stdout)
+        t.equal(late["rc"], -errno.ETIMEDOUT, f"the deadline: {late}")
+        t.true(f"not attached within {seconds}.0 s" in late["text"], late["text"])
+        t.true(t.time.monotonic() - begin >= seconds - 0.1, "tried until the deadline")
+        if "served already" in late["text"]:
+            break
+    t.true("served already" in late["text"], late["text"])

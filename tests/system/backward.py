@@ -114,11 +114,17 @@ for _, key, price, size in reversed(day):
 
 
 def start_workers(pool, cnt=3):
-    workers = [t.Worker(pool, NAME, "--backward", "--pause", 20000, "--mark", 5 + i, "--hold", 1, "--wait")
+    workers = [t.Worker(pool, NAME, "--backward", "--pause", 20000, "--mark", 5 + i, "--hold", 1, "--wait", "--reconnect", 120_000)
                for i in range(cnt)]
     for worker in workers:
         t.equal(worker.line(), "mark\n", "in the middle")
     return workers
+
+
+def go_on(workers):
+    """They find that their daemon is gone, while there is none or when the next one is there."""
+    for worker in workers:
+        worker.step()
 
 
 def finish(workers, what, gaps=0):
@@ -136,10 +142,12 @@ ingest(store, day, "--block", "64K")
 daemon = t.Daemon(store, "16M")
 workers = start_workers(daemon.pool)
 daemon.kill()
+go_on(workers)
 again = t.Daemon(store, "16M", pool=daemon.pool)
 finish(workers, "the same store")
 workers = start_workers(again.pool)
 again.stop()
+go_on(workers)
 other = os.path.join(t.temp_dir(), "other")
 ingest(other, day, "--block", "128K")
 daemon = t.Daemon(other, "16M", pool=again.pool)
@@ -150,6 +158,7 @@ last = day[-1][1]
 later = [(ident, key - day[0][1] + last, price, size) for ident, key, price, size in day[:5000]]
 workers = start_workers(daemon.pool)
 daemon.kill()
+go_on(workers)
 ingest(other, later, "--block", "64K")
 daemon = t.Daemon(other, "16M", pool=daemon.pool)
 finish(workers, "extended by a later day")

@@ -38,7 +38,7 @@ class Follower:
 
     def lines(self, count, what):
         """The next lines, which must come."""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 120
         while self.rest.count(b"\n") < count:
             ready = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]
             piece = os.read(self.process.stdout.fileno(), 65536) if ready else b""

@@ -61,7 +61,7 @@ class Pool:
         hang_up(self.daemon)
 
     def states(self):
-        return sorted((c["state"], c["leases"]) for c in self.daemon.stat()["consumers"])
+        return sorted((c["state"], c["leases"]) for c in self.daemon.settled()["consumers"])
 
     def pressure(self):
         """All that nobody holds is evicted."""
@@ -224,10 +224,13 @@ pool.end()
 # ---- no place is free beside the one that its leases keep: that is the reason which it is told --------------------
 pool = Pool(options=["--consumers", "2"])
 daemon = pool.daemon
-holders = [t.Worker(daemon.pool, NAME, "--pause", 30_000, "--hold", 1, "--wait", "--reconnect", 2000) for _ in range(2)]
-t.until(lambda: daemon.counter("leases") >= 2, "both hold")
+holders = [t.Worker(daemon.pool, NAME, "--mark", 2, "--hold", 1, "--wait", "--reconnect", 2000) for _ in range(2)]
+for worker in holders:
+    t.equal(worker.line(), "mark\n", "both hold")
 pool.fill()
 pool.cut(2)
+for worker in holders:
+    worker.step()
 for worker in holders:
     (found,) = worker.wait_scanned()
     t.equal(found["rc"], -errno.EPIPE, f"no place for it: {found}")

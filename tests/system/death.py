@@ -20,7 +20,7 @@ t.equal(daemon.counter("deaths"), 1, "deaths")
 
 # Many killed in the middle of a scan: the rest is right.
 for _ in range(5):
-    victims = [t.Worker(daemon.pool, name, "--pause", 30000) for _ in range(4)]
+    victims = [t.Worker(daemon.pool, name, "--pause", 30000, "--passes", 1000) for _ in range(4)]
     t.until(lambda: daemon.counter("consumers") >= 4, "victims are attached")
     for victim in victims:
         victim.kill()
@@ -40,9 +40,10 @@ worker.process.send_signal(signal.SIGCONT)
 t.true(worker.finish()[0]["held_unchanged"], "its bytes are unchanged")
 
 # The daemon is killed under a worker: a clear error; what is held stays readable.
-worker = t.Worker(daemon.pool, name, "--hold", 8, "--pause", 40000, "--wait", "--end-with-daemon")
-t.until(lambda: daemon.counter("leases") >= 4, "the worker holds")
+worker = t.Worker(daemon.pool, name, "--hold", 8, "--pause", 40000, "--mark", 5, "--wait", "--end-with-daemon")
+t.equal(worker.line(), "mark\n", "the worker holds")
 daemon.kill()
+worker.step()
 (result,) = worker.wait_scanned()
 t.true(result["rc"] < 0 and "daemon" in result["text"], f"the reason is said: {result}")
 t.true(worker.finish(expect=None)[0]["held_unchanged"], "held spans outlive the daemon")

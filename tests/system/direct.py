@@ -58,6 +58,7 @@ daemon = t.Daemon(store, "16M")
 worker = t.Worker(daemon.pool, NAME, "--direct", "--pause", 20000, "--mark", 3, "--hold", 4, "--passes", 2, "--wait")
 t.equal(worker.line(), "mark\n", "in the middle")
 daemon.kill()
+worker.step()
 first, second = worker.wait_scanned()
 totals["AAA"].check(first, "read on without a daemon")
 t.equal(second["records"], 2 * first["records"], "and scanned anew without one")
@@ -127,8 +128,10 @@ try:
 except (BrokenPipeError, ConnectionResetError):
     pass
 early = w.Peer(daemon.pool)
-early.send(struct.pack("<QIiII16s", w.HELLO_MAGIC, w.FILE, 0, 0, 0, ident))
-data, fds = early.receive()
-t.equal(fds, [], "no file before a hello")
+try:
+    early.send(struct.pack("<QIiII16s", w.HELLO_MAGIC, w.FILE, 0, 0, 0, ident))
+    t.equal(early.receive()[1], [], "no file before a hello")
+except BrokenPipeError:  # hung up on for saying nothing in time
+    pass
 t.equal(scan(daemon.pool, "--direct")["records"], 10_000, "others are served")
 daemon.stop()

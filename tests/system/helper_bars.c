@@ -67,7 +67,7 @@ static void run(
 			if (follow-- == 0)
 				return;
 			pause_for("end");
-			if (stoup_wait_news(st, UINT64_C(20000000000), &err) != 1)
+			if (stoup_wait_news(st, UINT64_C(120000000000), &err) != 1)
 				die("follow", "no news");
 			continue;
 		}

@@ -25,7 +25,7 @@
  *   --reconnect MS longest wait for another daemon
  *   --wait-mode N  STOUP_WAIT_* (default 0); --ahead N  options.ahead_cnt (-1: none)
  *   --populate     STOUP_POPULATE
- *   --mark N       print "mark" after N spans, then go on
+ *   --mark N       after N spans: print "mark", wait for a line of standard input, or for its end
  */
 #include <errno.h>
 #include <getopt.h>
@@ -188,14 +188,20 @@ static int roll_end(struct worker *w)
 	return 0;
 }
 
-static void step(void)
+/* Say where it stands, and go on when it is told. */
+static void stand(const char *word)
 {
 	char byte = 0;
 
-	printf("{\"ready\": true}\n");
+	puts(word);
 	fflush(stdout);
 	while (byte != '\n' && read(STDIN_FILENO, &byte, 1) > 0)
 		;
+}
+
+static void step(void)
+{
+	stand("{\"ready\": true}");
 }
 
 /* One pass; the return of stoup_next that ended it. */
@@ -225,10 +231,8 @@ static int scan(struct worker *w, struct stoup_cursor *cur)
 		}
 		if (w->roll_cnt > 0 && (rc = roll(w, &span)) < 0)
 			return rc;
-		if (w->mark_cnt > 0 && w->spans == (uint64_t)w->mark_cnt) {
-			printf("mark\n");
-			fflush(stdout);
-		}
+		if (w->mark_cnt > 0 && w->spans == (uint64_t)w->mark_cnt)
+			stand("mark");
 		if (w->gate)
 			step();
 		if (w->pause_us > 0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Peers of the attach socket that would make the daemon wait: descriptors slow to let go of, silence, floods.
 
-A TCP socket that lingers makes whoever closes it last wait for its peer, here a minute. Passed along with a hello, or
+A TCP socket that lingers makes whoever closes it last wait for its peer, here ten minutes. Passed along with a hello, or
 left in a socket unread, it must not be the conductor who does.
 """
 import errno
@@ -21,7 +21,7 @@ kept = []  # the other ends, which never read
 
 
 def lingering():
-    """A TCP socket with bytes that nobody takes: closing it last waits a minute."""
+    """A TCP socket with bytes that nobody takes: closing it last waits ten minutes."""
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     listener.bind(("127.0.0.1", 0))
@@ -34,27 +34,28 @@ def lingering():
     except BlockingIOError:
         pass
     sock.setblocking(True)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 60))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 600))
     kept.append(listener)
     return sock
 
 
 def served(what):
     """Others attach and read, and the daemon's heart beats, as if nothing were the matter."""
-    (found,) = t.Worker(daemon.pool, name, "--timeout", 5000).finish()
+    (found,) = t.Worker(daemon.pool, name, "--timeout", 60_000).finish()
     totals["AAA"].check(found, what)
-    beat = daemon.stat()["heartbeat_age_ns"]
-    t.true(beat < 3_000_000_000, f"{what}: the heart beat {beat} ns ago")
+    daemon.settled()
 
 
 def leave_behind(message, attach):
     """Send such a socket while the daemon is stopped, and close it here: what the daemon has not received yet is
     its last copy."""
-    peer = w.Peer(daemon.pool)
-    if attach:
-        t.equal(peer.hello()["error"], 0, "attach")
     sock = lingering()
+    if attach:
+        peer = w.Peer(daemon.pool)
+        t.equal(peer.hello()["error"], 0, "attach")
     daemon.process.send_signal(signal.SIGSTOP)
+    if not attach:  # its time to say hello begins when the daemon goes on
+        peer = w.Peer(daemon.pool)
     peer.send(message, [sock.fileno()])
     sock.close()
     daemon.process.send_signal(signal.SIGCONT)
@@ -82,7 +83,10 @@ for _ in range(16):
         pass
     peers.append(peer)
     half = w.Peer(daemon.pool)
-    half.send(b"\x31\x53")
+    try:
+        half.send(b"\x31\x53")
+    except BrokenPipeError:  # hung up on for being late
+        pass
     peers.append(half)
 served("questions whose answers nobody reads")
 for peer in peers:
@@ -114,7 +118,10 @@ t.true(len(after) - len(before) <= 16, f"errors of peers: {len(after) - len(befo
 # Who gives up before the answer is nobody who was refused.
 for _ in range(20):
     peer = w.Peer(daemon.pool)
-    peer.send(struct.pack("<QIIIIQQ", w.HELLO_MAGIC, w.HELLO, *peer.abi[:2], 0, peer.abi[2], 0), [])
+    try:
+        peer.send(struct.pack("<QIIIIQQ", w.HELLO_MAGIC, w.HELLO, *peer.abi[:2], 0, peer.abi[2], 0), [])
+    except BrokenPipeError:  # hung up on for being late
+        pass
     peer.sock.close()
 t.until(lambda: daemon.counter("consumers") == 0, "they are gone")
 served("after many were refused")

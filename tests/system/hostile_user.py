@@ -94,7 +94,7 @@ def disturb(daemon):
     for process in gang:
         t.equal(process.wait(), 0, f"the hostile process got in and did its worst: {process.args}")
     t.true(holder.finish()[0]["held_unchanged"], "what was held before all that is unchanged")
-    after = daemon.stat()["counters"]
+    after = daemon.settled()["counters"]
     t.true(after["grants"] - before["grants"] >= honest.misses,
            f"{honest.misses} requests of honest consumers, granted: {after['grants'] - before['grants']}")
     gone(daemon, "after the disturbance")
@@ -134,8 +134,8 @@ def passed_on(daemon, honest):
 
 def places(daemon, honest):
     """It takes all the places it can get: who is attached goes on, others come in, its end frees them."""
-    holder = t.Worker(daemon.pool, name, "--passes", 2, "--pause", 2000, "--retry")
-    t.until(lambda: daemon.counter("consumers") == 1, "an honest consumer is there")
+    holder = t.Worker(daemon.pool, name, "--passes", 2, "--mark", 5, "--retry")
+    t.equal(holder.line(), "mark\n", "an honest consumer is there")
     process = intruder(daemon, "full")
     line = process.stdout.readline()
     t.true(line.startswith("full "), line)
@@ -167,6 +167,6 @@ for backing in ("posix", "memfd"):
         refuse(daemon, "own", prefix=False)
     t.until(lambda: descriptors(daemon) <= fds, f"descriptors of the daemon: {descriptors(daemon)}, were {fds}")
     t.equal(named(daemon.pool), shm, "the pool's names, modes and sizes")
-    t.equal(daemon.stat()["state"], "running", "the daemon")
+    daemon.runs("the daemon")
     t.equal(daemon.stop(), 0, "the daemon's end")
     t.equal(t.shm_names(daemon.pool), [], "names left")

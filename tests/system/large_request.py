@@ -10,11 +10,11 @@ daemon = t.Daemon(small, "2M", options=["--store", large])
 
 # Three workers roll windows of six leases each over the small blocks, and take the new lease before they
 # give the oldest back: eighteen leases wander over thirty-two places, never all gone.
-rollers = [t.Worker(daemon.pool, t.name_of("SMALL"), "--roll", 6, "--pause", 300, "--passes", 300, "--retry")
+rollers = [t.Worker(daemon.pool, t.name_of("SMALL"), "--roll", 6, "--pause", 300, "--passes", 1_000_000, "--retry")
            for _ in range(3)]
 t.until(lambda: daemon.counter("leases") >= 15, "the windows roll")
 for number in range(8):
-    (found,) = t.Worker(daemon.pool, t.name_of("LARGE"), "--timeout", 20000).finish()
+    (found,) = t.Worker(daemon.pool, t.name_of("LARGE"), "--timeout", 60_000).finish()
     large_totals["LARGE"].check(found, f"large scan {number}")
 t.true(all(roller.process.poll() is None for roller in rollers), "the leases wandered all the while")
 for roller in rollers:

@@ -64,7 +64,7 @@ class Browser:
         self.call("POST", "/goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {
             "features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]}})
 
-    def until(self, script, what, seconds=20):
+    def until(self, script, what, seconds=120):
         end = time.monotonic() + seconds
         while not self.run(script):
             if time.monotonic() > end:

@@ -185,6 +185,16 @@ def run(argv, expect=0, env=None, stdin=None):
     return done
 
 
+def answered(ask):
+    """What a program ended with that asks a daemon through its socket: again where that had no processor within the second for which
+    it is waited."""
+    end = time.monotonic() + 120
+    while True:
+        done = ask()
+        if "did not answer within" not in done.stderr or time.monotonic() > end:
+            return done
+
+
 class Daemon:
     """A stoupd of its own pool."""
 
@@ -215,7 +225,13 @@ class Daemon:
         return self.log.read()
 
     def stat(self):
-        return json.loads(run([STOUP, "stat", "--json", self.pool]).stdout)
+        done = answered(lambda: run([STOUP, "stat", "--json", self.pool], expect=None))
+        true(done.returncode == 0, f"stoup stat: exit status {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def runs(self, what):
+        """It is shown as one that runs: a heartbeat that was late comes again."""
+        until(lambda: self.stat()["state"] == "running", what)
 
     def counter(self, name):
         return self.stat()["counters"][name]

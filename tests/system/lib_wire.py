@@ -8,6 +8,7 @@ import mmap
 import os
 import socket
 import struct
+import time
 
 HELLO, REPLY, VOLUMES, FORK, FILE, PIN = 1, 2, 3, 4, 6, 7
 PIN_ADD, PIN_DROP, PIN_DROP_SAME, PIN_LIST = 1, 2, 3, 4
@@ -16,6 +17,7 @@ STATE, CELL_HIGH, PENDING, SLOTS, CELLS = 128, 132, 512, 1024, 5120
 REFUSED = 304  # cells, bytes, requests
 TICKET_BIT, IDLE_BIT = 1 << 62, 1 << 63
 HELLO_MAGIC = 0x4F4C5055544F5331
+HELLO_TIMEOUT = 2.0  # then the daemon hangs up on who has said nothing
 
 
 def socket_path(pool):
@@ -46,20 +48,33 @@ def buffer_bytes(fds, word):
 class Peer:
     def __init__(self, pool, layout=None, path=None):
         self.abi = layout or abi(pool)
+        self.path = path or socket_path(pool)
+        self.connect()
+
+    def connect(self):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.sock.settimeout(10)
-        self.sock.connect(path or socket_path(pool))
+        self.sock.settimeout(120)
+        self.began = time.monotonic()
+        self.sock.connect(self.path)
 
     def hello(self, flags=0, ticket=0, fds=()):
-        """The reply; its error is None when the daemon hung up instead."""
+        """The reply; its error is None when the daemon hung up instead, and not because this process was late."""
         message = struct.pack("<QIIIIQQ", HELLO_MAGIC, HELLO, *self.abi[:2], flags, self.abi[2], ticket)
-        self.send(message, fds)
-        data, fds = self.receive()
-        if not data:
-            return {"error": None}
+        while True:
+            try:
+                self.send(message, fds)
+                data, found = self.receive()
+            except BrokenPipeError:
+                data, found = b"", []
+            if data:
+                break
+            if time.monotonic() - self.began < HELLO_TIMEOUT:
+                return {"error": None}
+            self.sock.close()
+            self.connect()
         head = struct.unpack_from("<QIiIIQ16sQIIIIQ", data)
         return {"kind": head[1], "error": head[2], "instance": head[6], "attach_no": head[7], "consumer": head[8],
-                "volume_cnt": head[9], "volume_here": head[10], "snapshot_seq": head[12], "fds": fds,
+                "volume_cnt": head[9], "volume_here": head[10], "snapshot_seq": head[12], "fds": found,
                 "text": data[80:].split(b"\0")[0].decode()}
 
     def send(self, message, fds=()):

@@ -11,7 +11,7 @@ name = t.name_of("AAA")
 
 
 def me(daemon):
-    return next(c for c in daemon.stat()["consumers"] if c["pid"] == os.getpid())
+    return next(c for c in daemon.settled()["consumers"] if c["pid"] == os.getpid())
 
 
 # Consumers.
@@ -41,7 +41,8 @@ t.equal(daemon.counter("limit_requests"), 1, "requests refused")
 for offset, value in ((0, 3), (8, 4), (16, 5)):
     page.words[(w.REFUSED + offset) // 8] = value
 t.until(lambda: daemon.counter("limit_requests") == 6, "the page's are added")
-t.equal((me(daemon)["limit_cells"], me(daemon)["limit_bytes"], me(daemon)["limit_requests"]), (3, 4, 5), "of it")
+own = me(daemon)
+t.equal((own["limit_cells"], own["limit_bytes"], own["limit_requests"]), (3, 4, 5), "of it")
 t.equal((daemon.counter("limit_cells"), daemon.counter("limit_bytes")), (3, 4), "of the pool")
 words = t.run([t.STOUP, "stat", daemon.pool]).stdout
 for line in ("limit met 3 times: leases of one consumer, 1024 (stoupd --cells)", "(stoupd --lease-bytes)",

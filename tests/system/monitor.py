@@ -41,15 +41,20 @@ def as_nobody(argv, groups=None):
                           text=True, env={"PATH": os.environ["PATH"]}, timeout=100)
 
 
+def looks(groups=None, options=()):
+    """What `stoup stat` says to that user."""
+    return t.answered(lambda: as_nobody([STOUP, "stat", *options, daemon.pool], groups))
+
+
 # A user who may look: not by name, but by asking. To attach is another thing, and the text says so.
 daemon = t.Daemon(store, "1M", options=["--monitor-user", "nobody"])
 control = f"/dev/shm/stoup.0.{daemon.pool}.ctl"
 t.equal(os.stat(control).st_mode & 0o777, 0o600, "nobody else reads it by name")
 t.equal(os.stat(w.socket_path(daemon.pool)).st_mode & 0o777, 0o666, "everybody connects, credentials decide")
-seen = as_nobody([STOUP, "stat", "--json", daemon.pool])
+seen = looks(options=["--json"])
 t.equal(seen.returncode, 0, f"stat of a monitor: {seen.stderr}")
 t.true('"state": "running"' in seen.stdout, seen.stdout)
-t.equal(daemon.counter("monitors"), 1, "monitors")
+t.true(daemon.counter("monitors") >= 1, "monitors")
 refused = as_nobody([WORKER, daemon.pool, name])
 t.equal(refused.returncode, 1, "to attach")
 for part in ("lets uid 65534 look (stoup stat), not attach", "its owner alone", "--allow-user 65534"):
@@ -67,11 +72,11 @@ daemon = t.Daemon(store, "1M", options=["--monitor-group", GROUP])
 control = f"/dev/shm/stoup.0.{daemon.pool}.ctl"
 t.equal((os.stat(control).st_mode & 0o777, os.stat(control).st_gid), (0o640, GID), "mode and group")
 daemon.process.send_signal(signal.SIGSTOP)
-seen = as_nobody([STOUP, "stat", daemon.pool], groups=GROUP)
+seen = looks(groups=GROUP)
 daemon.process.send_signal(signal.SIGCONT)
 t.equal(seen.returncode, 0, f"stat in the group: {seen.stderr}")
 t.equal(daemon.counter("monitors"), 0, "nobody asked the daemon")
-outside = as_nobody([STOUP, "stat", daemon.pool])
+outside = looks()
 t.equal(outside.returncode, 1, "stat outside the group")
 t.true(f"admits group '{GROUP}', not uid 65534" in outside.stderr and "--monitor-user 65534" in outside.stderr,
        outside.stderr)
@@ -79,5 +84,5 @@ daemon.stop()
 
 # Who may attach may look.
 daemon = t.Daemon(store, "1M", options=["--allow-user", "65534", "--monitor-group", GROUP])
-t.equal(as_nobody([STOUP, "stat", daemon.pool]).returncode, 0, "stat of one who may attach")
+t.equal(looks().returncode, 0, "stat of one who may attach")
 daemon.stop()

@@ -77,7 +77,7 @@ daemon.stop()
 # ---- the daemon in a PID namespace, the consumers outside -----------------------------------------------
 for prefix, what in ((OWN_PROC, "own /proc"), (PARENT_PROC, "parent's /proc")):
     daemon = t.Daemon(store, "8M", prefix=prefix)
-    t.equal(daemon.stat()["state"], "running", f"{what}: stat from outside")
+    daemon.runs(f"{what}: stat from outside")
     holder = worker([], daemon.pool, "--hold", 5, "--wait")
     scanned(holder)
     t.until(lambda: daemon.counter("leases") == 5, f"{what}: it holds")
@@ -106,9 +106,9 @@ for prefix, what in ((OWN_PROC, "own /proc"), (PARENT_PROC, "parent's /proc")):
                        "--size", "8M"], expect=1)
         t.true("served already" in other.stderr, f"{what}: a second daemon: {other.stderr}")
     scan([], daemon.pool, f"{what}: after a second daemon tried")
-    t.equal(daemon.stat()["state"], "running", f"{what}: its control object")
+    daemon.runs(f"{what}: its control object")
     # It is killed: the name is free with its end, also for a daemon elsewhere.
-    reader = worker([], daemon.pool, "--pause", 100000, "--timeout", 500)
+    reader = worker([], daemon.pool, "--pause", 100000, "--passes", 1000, "--timeout", 500)
     t.until(lambda: daemon.counter("consumers") == 1, f"{what}: a reader")
     daemon.kill()
     t.until(lambda: name_free(daemon.pool), f"{what}: the killed daemon's end")

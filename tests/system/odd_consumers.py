@@ -52,8 +52,8 @@ def pressure(what, times=2):
     t.true(daemon.counter("evictions") > before, f"{what}: evictions")
 
 
-def nothing_left(what, seconds=5.0):
-    t.until(lambda: leases() == 0 and daemon.counter("consumers") == 0, f"{what}: nothing is left", seconds)
+def nothing_left(what):
+    t.until(lambda: leases() == 0 and daemon.counter("consumers") == 0, f"{what}: nothing is left")
     pressure(what, 1)
 
 
@@ -82,8 +82,8 @@ for mode in ("fork", "spawn", "pass"):
     odd = Odd(mode)
     other = odd.act()
     pressure(f"{mode}: beside the parent of a child")
-    t.equal(leases(), 3, f"{mode}: leases of the parent alone")
     t.until(lambda: daemon.counter("consumers") == 1, f"{mode}: one consumer")
+    t.equal(daemon.settled()["counters"]["leases"], 3, f"{mode}: leases of the parent alone")
     t.equal(odd.shown()["state"], "attached", f"{mode}: state")
     odd.end()
     nothing_left(f"{mode}: the parent ended")
@@ -93,7 +93,7 @@ for mode in ("fork", "spawn", "pass"):
 odd = Odd("pass")
 other = odd.act()
 odd.process.kill()
-nothing_left("the one who passed its descriptors on was killed", 1.0)
+nothing_left("the one who passed its descriptors on was killed")
 os.kill(other, signal.SIGKILL)
 odd.process.wait()
 

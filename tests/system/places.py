@@ -130,14 +130,14 @@ print("ingest, ro:", t.run([t.STOUP, "ingest", "--quiet", "--store", {store!r}, 
 script = f"""
 unset XDG_RUNTIME_DIR; mount -t tmpfs tmpfs /run && umask 077
 '{t.STOUPD}' --store '{store}' --pool closed --size 2M --group games --quiet & pid=$!
-for i in $(seq 200); do '{t.STOUP}' stat closed > /dev/null 2>&1 && break; sleep 0.02; done
+for i in $(seq 3000); do '{t.STOUP}' stat closed > /dev/null 2>&1 && break; sleep 0.02; done
 setpriv --reuid=65534 --regid=65534 --groups=games '{programs[2]}' closed '{name}'; in=$?
 setpriv --reuid=65534 --regid=65534 --groups=games '{programs[0]}' stat closed | head -1; looked=$?
 setpriv --reuid=65534 --regid=65534 --clear-groups '{programs[2]}' closed '{name}'; out=$?
 kill $pid; wait $pid
 echo "status $in $looked $out"
 """
-done = subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, text=True, timeout=60)
+done = subprocess.run(["unshare", "-m", "bash", "-c", script], capture_output=True, text=True, timeout=250)
 t.true("status 0 0 1" in done.stdout, f"umask 077: {done.stdout}{done.stderr}")
 # And an automatic daemon that a closed umask starts.
 t.run(["bash", "-c", 'umask 077; "$@"', "closed", t.WORKER, store + "/", name])

@@ -75,7 +75,7 @@ for options in (("--cached", "off"), ()):
         scan(daemon, f"before {what}")
         scan(daemon, f"before {what}")
         orders.give(kind, 1, code)
-        workers = [t.Worker(daemon.pool, name, "--timeout", 8000) for _ in range(3)]
+        workers = [t.Worker(daemon.pool, name, "--timeout", 60_000) for _ in range(3)]
         for worker in workers:
             (found,) = worker.finish(expect=1)
             t.equal(found["rc"], -errno.EIO, what)
@@ -83,7 +83,7 @@ for options in (("--cached", "off"), ()):
                    f"{what}: file, offset and reason in {found}")
         print(f"{what}: {found['rc']} {found['text']}")
         t.true(orders.hits() > 0, f"{what}: it struck")
-        t.equal(daemon.stat()["state"], "running", f"{what}: the daemon lives")
+        daemon.runs(f"{what}: the daemon lives")
         orders.give(NOTHING)
         scan(daemon, f"after {what}")
     # Now and then: whoever retries gets through, and what was read is right.
@@ -103,10 +103,10 @@ daemon = faulty(orders)
 orders.give(JUMP)
 for _ in range(3):
     scan(daemon, "beside a jumping clock")
-worker = t.Worker(daemon.pool, name, "--timeout", 2000, env={**os.environ, **PRELOAD, "STOUP_FAULT_FILE": orders.path})
+worker = t.Worker(daemon.pool, name, "--timeout", 60_000, env={**os.environ, **PRELOAD, "STOUP_FAULT_FILE": orders.path})
 (found,) = worker.finish()
 totals["AAA"].check(found, "whose clock jumps")
-t.equal(daemon.stat()["state"], "running", "state")
+daemon.runs("state")
 orders.give(NOTHING)
 daemon.stop()
 
@@ -126,13 +126,16 @@ while worker.process.poll() is None:
 (found,) = worker.finish()
 totals["AAA"].check(found, "while the daemon is showered with signals")
 # Stopped as a whole, as by a suspended machine, for longer than a heartbeat may be late.
-workers = [t.Worker(daemon.pool, name, "--pause", 3000) for _ in range(3)]
-t.until(lambda: daemon.counter("consumers") == 3, "all are attached")
+workers = [t.Worker(daemon.pool, name, "--mark", 3, "--pause", 3000) for _ in range(3)]
+for worker in workers:
+    t.equal(worker.line(), "mark\n", "in the middle")
 group = [daemon.process, *(worker.process for worker in workers)]
 for process in group:
     process.send_signal(signal.SIGSTOP)
 time.sleep(3.5)
 t.equal(daemon.stat()["state"], "suspended", "a stopped daemon")
+for worker in workers:
+    worker.step()
 for process in reversed(group):  # the consumers first: they find a daemon that is silent
     process.send_signal(signal.SIGCONT)
 for worker in workers:
@@ -183,5 +186,5 @@ for reader in ("auto", "pread"):
         t.true(found["rc"] == -errno.EBADMSG and "offset" in found["text"], f"{reader}: {found}")
         for worker in workers:
             worker.finish(expect=1)
-        t.equal(daemon.stat()["state"], "running", "the daemon lives")
+        daemon.runs("the daemon lives")
         t.equal(daemon.stop(), 0, "exit status")

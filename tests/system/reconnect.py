@@ -39,11 +39,17 @@ def daemon_pid(path):
 
 def start_workers(pool, cnt=WORKERS, options=()):
     """Workers that are in the middle of their scans."""
-    workers = [t.Worker(pool, NAME, "--pause", 20000, "--mark", 5 + i, "--hold", 1, "--wait", *options)
+    workers = [t.Worker(pool, NAME, "--pause", 20000, "--mark", 5 + i, "--hold", 1, "--wait", "--reconnect", 120_000, *options)
                for i in range(cnt)]
     for worker in workers:
         t.equal(worker.line(), "mark\n", "in the middle")
     return workers
+
+
+def go_on(workers):
+    """They find that their daemon is gone, while there is none or when the next one is there."""
+    for worker in workers:
+        worker.step()
 
 
 def results(workers):
@@ -71,12 +77,14 @@ totals = totals_of(day)
 daemon = t.Daemon(store, "16M")
 workers = start_workers(daemon.pool)
 daemon.kill()
+go_on(workers)
 again = t.Daemon(store, "16M", pool=daemon.pool)
 for result in results(workers):
     same(result, totals, "the same store")
 t.equal(again.settled()["counters"]["leases"], 0, "leases left")
 workers = start_workers(daemon.pool)
 again.stop()
+go_on(workers)
 daemon = t.Daemon(store, "16M", pool=daemon.pool)
 for result in results(workers):
     same(result, totals, "after an orderly stop")
@@ -84,6 +92,7 @@ for result in results(workers):
 # The records in other blocks.
 workers = start_workers(daemon.pool)
 daemon.kill()
+go_on(workers)
 other = os.path.join(t.temp_dir(), "other")
 ingest(other, day, "--block", "128K")
 daemon = t.Daemon(other, "16M", pool=daemon.pool)
@@ -95,6 +104,7 @@ before = [(ident, key - 3_600_000_000_000, price, size) for ident, key, price, s
 after = [(ident, key + 3_600_000_000_000, price, size) for ident, key, price, size in day[:5000]]
 workers = start_workers(daemon.pool)
 daemon.kill()
+go_on(workers)
 ingest(other, before, "--block", "64K")
 ingest(other, after, "--block", "64K")
 daemon = t.Daemon(other, "16M", pool=daemon.pool)
@@ -106,6 +116,7 @@ for result in results(workers):
 # Other content under the same keys: told, and nothing of it is handed out as if it were the rest.
 workers = start_workers(daemon.pool)
 daemon.kill()
+go_on(workers)
 ingest(other, [(ident, key, price + 250_000_000, size) for ident, key, price, size in before + day + after],
        "--block", "64K", "--replace")
 daemon = t.Daemon(other, "16M", pool=daemon.pool)
@@ -124,6 +135,7 @@ ingest(mixed, kept, "--block", "64K", "--order", "keep")
 second = t.Daemon(mixed, "16M")
 workers = start_workers(second.pool)
 second.kill()
+go_on(workers)
 second = t.Daemon(mixed, "16M", pool=second.pool)
 for result in results(workers):
     same(result, totals_of(before[:1000], kept), "sorted and kept")
@@ -140,6 +152,7 @@ with open(volume, "r+b") as file:
 second = t.Daemon(ties, "16M")
 workers = start_workers(second.pool, options=["--skip"])
 second.kill()
+go_on(workers)
 second = t.Daemon(ties, "16M", pool=second.pool)
 for result in results(workers):
     t.equal(result["rc"], 0, f"behind a damaged block: {result}")
@@ -161,6 +174,12 @@ os.environ["XDG_RUNTIME_DIR"] = t.temp_dir()
 workers = start_workers(store + "/")
 pid = daemon_pid(store + "/")
 os.kill(pid, signal.SIGKILL)
+t.until(lambda: not os.path.exists(f"/proc/{pid}"), "it is gone")
+go_on(workers)
+last = workers.pop()  # it keeps the next daemon, which is looked at
 for result in results(workers):
     same(result, totals, "by the store's path")
+(result,) = last.wait_scanned()
+same(result, totals, "by the store's path")
 t.true(daemon_pid(store + "/") != pid, "another automatic daemon")
+last.finish()

@@ -2,6 +2,7 @@
 """More volumes than a daemon has descriptors or places: places are used again, and what finds none is told,
 while what was served is served on."""
 import os
+import signal
 
 import lib_stoup as t
 from lib_rescan import NAME, check_new, errors, hang_up, ingest, new_store, stepped, totals, volumes_of
@@ -22,7 +23,9 @@ def move(source, target):
 few = new_store()
 ingest(few, 0)
 daemon = t.Daemon(few, "4M", prefix=["prlimit", "--nofile=64:64"])
+daemon.process.send_signal(signal.SIGSTOP)  # it must not look before all of them are there
 move(shelf, few)
+daemon.process.send_signal(signal.SIGCONT)
 t.until(lambda: daemon.counter("rescans_failed") >= 1, "more volumes than descriptors")
 t.true("ulimit -n" in errors(daemon), f"said: {errors(daemon)}")
 check_new(daemon, [0], "what was served is served on")

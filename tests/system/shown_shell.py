@@ -65,7 +65,7 @@ cpus = sorted(os.sched_getaffinity(0))
 t.true(len(here["README.md"]) == 3, f"what README.md starts: {here}")
 for document, lines in here.items():
     pool = f"shown.{os.getpid()}"
-    wait = f"for i in $(seq 400); do stoup stat {pool} 2>/dev/null | grep -q running && break; sleep 0.05; done\n"
+    wait = f"for i in $(seq 2000); do stoup stat {pool} 2>/dev/null | grep -q running && break; sleep 0.05; done\n"
     script = "set -m; trap 'kill $(jobs -p) 2>/dev/null' EXIT\n"
     if len(cpus) < 2 and any(line.startswith("taskset") for line in lines):
         print(f"{document}: one processor, none to be given away", flush=True)
@@ -76,7 +76,7 @@ for document, lines in here.items():
             line = line.replace("-c 4-6", f"-c {cpus[0]},{cpus[1]}").replace("--cpus 5,6", f"--cpus {cpus[1]}")
         script += line + "\n" + (wait if line.endswith("&") else "")
     script += f"stoup stat {pool} && stoup cat {pool} {t.name_of('AAA')} --count; status=$?; kill %% && wait %%; exit $status\n"
-    done = subprocess.run(["bash", "-c", script], cwd=directory, env=env, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(["bash", "-c", script], cwd=directory, env=env, capture_output=True, text=True, timeout=250)
     t.true(done.returncode == 0 and "running" in done.stdout and "20" in done.stdout, f"{document}:\n{script}{done.stdout}{done.stderr}")
 print(f"ok: {total} lines, {sum(map(len, here.values()))} with daemons", flush=True)
 sys.exit(0)

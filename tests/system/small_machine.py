@@ -135,8 +135,8 @@ refused("1M", "ulimit -n", prefix=["prlimit", "--nofile=12:12"], what_store=many
 
 # Lowered while it runs: whoever is there goes on, whoever comes is told; raised again, all is well.
 daemon = t.Daemon(store, "2M")
-reader = t.Worker(daemon.pool, name, "--pause", 3000, "--retry")
-t.until(lambda: daemon.counter("consumers") == 1, "a reader is there")
+reader = t.Worker(daemon.pool, name, "--mark", 2, "--retry")
+t.equal(reader.line(), "mark\n", "a reader is there")
 now = len(os.listdir(f"/proc/{daemon.process.pid}/fd"))
 t.run(["prlimit", "--pid", str(daemon.process.pid), f"--nofile={now}:"])
 late = t.run([t.WORKER, "--timeout", "2000", daemon.pool, name], expect=1)
@@ -154,8 +154,8 @@ for count in range(4, 12):
         break
     t.true("ulimit -n" in poor.stdout or "cannot open shared" in poor.stderr, f"{count}: {poor.stdout}{poor.stderr}")
 t.true(4 < count < 11, f"descriptors that an attach needs: {count}")
-reader = t.Worker(daemon.pool, name, "--pause", 3000)
-t.until(lambda: daemon.counter("consumers") == 1, "a reader is there")
+reader = t.Worker(daemon.pool, name, "--mark", 2)
+t.equal(reader.line(), "mark\n", "a reader is there")
 t.run(["prlimit", "--pid", str(reader.pid), "--nofile=3:3"])
 (found,) = reader.finish()
 totals["AAA"].check(found, "a reader without free descriptors")

@@ -109,6 +109,7 @@ def both_say(state, cure):
 
 
 daemon.process.send_signal(signal.SIGSTOP)
+t.until(lambda: daemon.stat()["state"] == "suspended", "it is stopped")
 both_say("suspended", f"kill -CONT {daemon.process.pid}")
 daemon.process.send_signal(signal.SIGCONT)
 top.until("running")
