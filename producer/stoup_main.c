@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stoup_main.c - the `stoup` executable: a table of commands. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,8 +87,10 @@ static int help(const char *name)
 /* Results that could not be written are no success: a full disk behind a pipe must be seen. */
 static int finish(int status)
 {
+	errno = 0; /* of an earlier failure the reason is not known any more */
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		perror("stoup: writing the output failed");
+		fprintf(stderr, "stoup: writing the output failed%s%s\n", errno ? ": " : "",
+			errno ? strerror(errno) : "");
 		return status == STOUP_EXIT_OK ? STOUP_EXIT_FAIL : status;
 	}
 	return status;

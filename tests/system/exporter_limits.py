@@ -3,7 +3,9 @@
 not take those that a look needs; sockets of dead daemons are no pools that were left out; a header that stands twice is refused."""
 import os
 import resource
+import signal
 import socket
+import subprocess
 
 import lib_exporter as x
 import lib_stoup as t
@@ -88,6 +90,22 @@ for twice, expected in (("Host: localhost\r\nHost: evil.example", 400), ("Host: 
         status, _ = exchange(client, f"GET /healthz HTTP/1.1\r\n{twice}\r\n\r\n".encode())
     t.equal(status, expected, twice)
 t.equal(exporter.stop(), "", "nothing was complained of")
+
+# ---- an address that could not be told -----------------------------------------------------------------------
+with open("/dev/full", "w", encoding="utf-8") as full, subprocess.Popen(
+        [t.STOUP, "exporter", "--listen", "127.0.0.1:0", daemon.pool], stdout=full, stderr=subprocess.PIPE, text=True) as untold:
+    def blocks_sigterm():
+        """Its other thread does; the first one waits for the signal."""
+        for task in os.listdir(f"/proc/{untold.pid}/task"):
+            with open(f"/proc/{untold.pid}/task/{task}/status", encoding="utf-8") as status:
+                blocked = next(line for line in status if line.startswith("SigBlk:"))
+            if int(blocked.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+                return True
+        return False
+
+    t.until(blocks_sigterm, "it takes SIGTERM as its end")
+    untold.terminate()
+    t.equal((untold.wait(60), untold.stderr.read()), (1, "stoup: writing the output failed\n"), "no reason is made up")
 
 # ---- more connections than files -----------------------------------------------------------------------------
 os.environ["STOUP_REAL"], t.STOUP, real = t.STOUP, os.path.join(t.temp_dir(), "few"), t.STOUP
