@@ -24,7 +24,6 @@
 #include "shm/wire.h"
 
 #define RETRY_NS 5000000 /* the daemon's queue of connections is full: try again that late */
-#define TRY_CNT  8       /* of an attach that is cut off in the middle */
 
 /* ---- the socket ------------------------------------------------------------------------------ */
 
@@ -178,9 +177,9 @@ static int may_follow(struct stoup_session *ses, struct stoup_error *err)
 		(unsigned int)old->daemon_uid, (unsigned int)ses->daemon_uid);
 }
 
-/* One try. *ret_answered: the daemon took us, and hung up afterwards. */
+/* One try. */
 static int connect_once(struct stoup *st, const char *pool, uint32_t dir_idx, uint64_t deadline_ns,
-	struct stoup_session **ret, int *ret_answered, struct stoup_error *err)
+	struct stoup_session **ret, struct stoup_error *err)
 {
 	struct stoup_session *ses;
 	int rc = stoup_session_make(st, pool, dir_idx, &ses, err);
@@ -194,7 +193,6 @@ static int connect_once(struct stoup *st, const char *pool, uint32_t dir_idx, ui
 		rc = stoup_hello(ses, deadline_ns, err);
 	if (rc == 0)
 		rc = stoup_cells_init(ses, err);
-	*ret_answered = ses->page != NULL;
 	if (rc < 0) {
 		stoup_session_destroy(ses);
 		return rc;
@@ -208,13 +206,12 @@ static int connect_once(struct stoup *st, const char *pool, uint32_t dir_idx, ui
 int stoup_session_connect(struct stoup *st, const char *pool, uint32_t dir_idx,
 	uint64_t deadline_ns, struct stoup_session **ret, struct stoup_error *err)
 {
-	int rc = -ECONNRESET, answered = 1;
+	int rc = -ECONNRESET;
 
-	/* Its snapshot was too old before all of it was here: the next is the newest. */
-	for (int i = 0; i < TRY_CNT && (rc == -ECONNRESET || rc == -ESTALE) && answered; i++) {
-		answered = 0;
-		rc = connect_once(st, pool, dir_idx, deadline_ns, ret, &answered, err);
-	}
+	/* Cut off: this process had no processor for the time that a hello may take, or its snapshot was too old
+	 * before all of it was here and the next is the newest. A daemon that is ending is not there next time. */
+	for (int i = 0; i < STOUP_TRY_CNT && (rc == -ECONNRESET || rc == -ESTALE); i++)
+		rc = connect_once(st, pool, dir_idx, deadline_ns, ret, err);
 	return rc;
 }
 

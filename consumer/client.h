@@ -61,6 +61,7 @@
 #define STOUP_HAND_CAP   16u   /* cells of one cursor */
 #define STOUP_BUCKET_CNT 1024u /* of the shared cells' hash; as many as cells */
 #define STOUP_CELL_NONE  UINT32_MAX
+#define STOUP_TRY_CNT    8 /* hellos of one attach that may be cut off */
 #define STOUP_SESSION_NONE                                                                         \
 	0u /* session_no of a span that lies in a volume's own file: held by nobody */
 #define STOUP_SLICE_NS   INT64_C(20000000)    /* longest sleep without a look at the daemon */

@@ -181,13 +181,22 @@ static int part(struct stoup_session *ses, int copied, struct stoup_error *err)
 	return 0;
 }
 
-/* Get the page that waits under a ticket. */
+/* Get the page that waits under a ticket. Who was hung up on may have been late with the hello, and asks again. */
 static int redeem(
 	struct stoup_session *ses, uint64_t ticket, uint64_t deadline_ns, struct stoup_error *err)
 {
-	int rc = stoup_sock_open(ses->pool, ses->dir_idx, deadline_ns, &ses->sock_fd, err);
+	int rc = -ECONNRESET;
 
-	return rc < 0 ? rc : stoup_hello_child(ses, ticket, deadline_ns, err);
+	for (int i = 0; i < STOUP_TRY_CNT && rc == -ECONNRESET; i++) {
+		if (ses->sock_fd >= 0)
+			close(ses->sock_fd);
+		ses->sock_fd = -1;
+		rc = stoup_sock_open(ses->pool, ses->dir_idx, deadline_ns, &ses->sock_fd, err);
+		if (rc < 0)
+			return i > 0 ? -ECONNRESET : rc; /* it was ending */
+		rc = stoup_hello_child(ses, ticket, deadline_ns, err);
+	}
+	return rc;
 }
 
 static int redeem_formers(struct stoup *st, uint64_t deadline_ns, struct stoup_error *err)

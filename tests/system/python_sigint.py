@@ -20,12 +20,14 @@ import lib_stoup as t
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
 SEED = int(sys.argv[2]) if len(sys.argv) > 2 else time.time_ns() % 10**6
 
+PATIENCE = 120  # seconds for what hangs only when it is broken
+
 VICTIM = r"""
-import os, signal, sys, time
+import faulthandler, os, select, signal, sys
 import stoup
 
 pool, name, size, mode, forks = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], int(sys.argv[5])
-client = stoup.open(pool)
+client = stoup.open(pool, timeout=120, reconnect=120)
 kept = []
 
 def work(i):
@@ -61,7 +63,7 @@ def work(i):
         status = os.waitpid(pid, 0)[1]
         assert status == 0, f"child {status}"
     else:
-        with stoup.open(pool) as other:
+        with stoup.open(pool, timeout=120, reconnect=120) as other:
             next(iter(other.scan(name)))
 
 def check(interrupts):
@@ -71,37 +73,35 @@ def check(interrupts):
     leases = client.stats()["lease_cnt"]
     print(interrupts, client_uses, leases, flush=True)
 
-armed = done = False
-last = 0.0
+armed = False
 
 def on_signal(number, frame):
-    # As Python's own handler, but with a pause after each, in which the loop below takes note of it: reports are
-    # not interrupted.
-    global done, last
-    if number == signal.SIGTERM:  # not "done or ...": a handler within this one would be overwritten
-        done = True
-    now = time.monotonic()
-    if armed and now - last > 0.001:
-        last = now
+    # As Python's own handler, once for each time that it is armed: neither reports nor the way to them are interrupted.
+    global armed
+    if armed:
+        armed = False
         raise KeyboardInterrupt
 
+def ended():
+    # The end of stdin, and no signal of another kind: where two kinds are due in one call that waits, and the first
+    # one's handler raises, Python looks at the other one when a third signal comes.
+    return bool(select.select([0], [], [], 0)[0])
+
 interrupts = i = 0
+faulthandler.register(signal.SIGUSR1)
 signal.signal(signal.SIGINT, on_signal)
-signal.signal(signal.SIGTERM, on_signal)
 print("ready", flush=True)
-while not done:
+while not ended():
     try:
         armed = True
-        while not done:
+        while not ended():
             i += 1
             work(i)
         armed = False
     except KeyboardInterrupt:
-        armed = False
         interrupts += 1
-    if interrupts % 10 == 0 or done:
+    if interrupts % 10 == 0 or ended():
         check(interrupts)
-os._exit(0) if mode == "abrupt" else None
 """
 
 
@@ -110,7 +110,8 @@ class Victim:
         self.mode, self.seen, self.sent = mode, 0, 0
         self.log = t.tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen([sys.executable, "-W", "always", "-c", VICTIM, daemon.pool, t.name_of("AAA"),
-                                         str(size), mode, str(forks)], stdout=subprocess.PIPE, stderr=self.log, bufsize=0)
+                                         str(size), mode, str(forks)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=self.log, bufsize=0)
         self.text = b""
         t.equal(self.process.stdout.readline(), b"ready\n", f"{mode}: begins: {self.said()}")
         os.set_blocking(self.process.stdout.fileno(), False)
@@ -135,11 +136,15 @@ class Victim:
                 t.fail(f"seed {SEED}, {self.mode}: after {count} interrupts {uses} uses and {leases} leases are left")
 
     def finish(self):
-        os.set_blocking(self.process.stdout.fileno(), True)
-        self.process.terminate()
-        self.take(self.process.stdout.read())
-        status = self.process.wait(60)
-        # Python itself may say that an interrupt came within a hook of os.fork.
+        self.process.stdin.close()
+        try:
+            status = self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGUSR1)  # it says where it is
+            time.sleep(2)
+            self.process.kill()
+            t.fail(f"seed {SEED}, {self.mode}: goes on after {self.sent} signals: {self.said()}")
+        self.take(self.process.stdout.read() or b"")
         said = self.said()
         if status != 0 or said:
             t.fail(f"seed {SEED}, {self.mode}: status {status} after {self.sent} signals, said: {said}")
@@ -152,7 +157,8 @@ plain, _ = t.make_store(20_000, codec="none")
 daemons = {"pool": t.Daemon(store, "4M"), "small": t.Daemon(store, "1M"), "direct": t.Daemon(plain, "4M")}
 victims = [Victim(daemon, totals["AAA"].size, mode, int(mode == "pool")) for mode, daemon in daemons.items()]
 end = time.monotonic() + SECONDS
-while time.monotonic() < end:
+# Signals that come while a program has no processor are one: it goes on until each has taken note of enough of them.
+while time.monotonic() < end or (any(victim.seen < 10 for victim in victims) and time.monotonic() < end + PATIENCE):
     time.sleep(rng.random() ** 3 * 0.03)
     rng.choice(victims).interrupt()
 seen = {victim.mode: victim.finish() for victim in victims}

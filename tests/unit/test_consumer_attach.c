@@ -302,7 +302,15 @@ START_TEST(an_attach_that_is_cut_off_in_the_middle_begins_anew)
 	ck_assert_uint_eq(st->current->newest->volume_cnt, 40);
 	ck_assert_int_eq(fake.cut, 0);
 	ck_assert_int_eq(stoup_detach(st), 0);
+	/* Before it was answered: as one is that says hello too late. */
+	fake_cut_hello(&fake, 3);
+	st = fake_attach("p", NULL);
+	ck_assert_int_eq(fake_cut_hello(&fake, 0), 0);
+	ck_assert_int_eq(stoup_detach(st), 0);
 	/* A daemon that always does so has another reason. */
+	fake_cut_hello(&fake, 1000);
+	ck_assert_int_eq(stoup_attach("p", NULL, &st, &err), -ECONNREFUSED);
+	ck_assert_int_gt(fake_cut_hello(&fake, 0), 900);
 	fake.cut = 1000;
 	ck_assert_int_eq(stoup_attach("p", NULL, &st, &err), -ECONNREFUSED);
 	fake_stop(&fake);

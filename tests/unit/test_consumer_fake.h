@@ -310,6 +310,12 @@ static inline void fake_message(struct fake *f, struct fake_peer *peer)
 	if (f->mute)
 		return;
 	pthread_mutex_lock(&f->mutex);
+	if (msg.hello.kind == STOUP_WIRE_HELLO && f->cut_hello > 0) {
+		f->cut_hello--;
+		shutdown(peer->sock_fd, SHUT_RDWR);
+		pthread_mutex_unlock(&f->mutex);
+		return;
+	}
 	if (msg.hello.kind == STOUP_WIRE_HELLO)
 		fake_reply(f, peer, msg.hello.ticket);
 	else if (msg.hello.kind == STOUP_WIRE_FORK)
@@ -447,6 +453,18 @@ static inline void fake_stop(struct fake *f)
 }
 
 /* ---- what tests ask -------------------------------------------------------------------------- */
+
+/* Hang up at that many hellos from now on; how many were left of those before. */
+static inline int fake_cut_hello(struct fake *f, int cnt)
+{
+	int left;
+
+	pthread_mutex_lock(&f->mutex);
+	left = f->cut_hello;
+	f->cut_hello = cnt;
+	pthread_mutex_unlock(&f->mutex);
+	return left;
+}
 
 static inline uint32_t fake_log_cnt(struct fake *f)
 {

@@ -114,6 +114,7 @@ START_TEST(the_child_goes_on_with_cursors_spans_and_holds_of_its_own)
 	ck_assert_int_eq(stoup_hold(&held, &lease), 0);
 	ck_assert_int_eq(stoup_next(cur, &span), 1);
 	prepare(&state);
+	fake_cut_hello(&fake, 2); /* as for a child that says hello too late */
 	pid = fork();
 	if (pid == 0) {
 		struct stoup_cursor *more;

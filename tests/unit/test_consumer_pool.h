@@ -129,6 +129,7 @@ struct fake {
 	int refuse;                      /* reply with this error */
 	int refuse_volumes, refuse_fork; /* answer such questions with this error */
 	int cut;                         /* hang up at that many questions for volumes */
+	int cut_hello;                   /* and at that many hellos */
 	int refuse_file;                 /* the same for those for a file */
 	_Atomic uint32_t file_cnt;       /* files that were given */
 	int late;                        /* ignore that many questions for volumes, for now */
