@@ -152,6 +152,7 @@ static int promise_refused(struct stoup_session *ses, const struct stoup_promise
 	uint64_t held, struct stoup_error *err)
 {
 	uint32_t free_cnt = atomic_load_explicit(&ses->free_cnt, memory_order_relaxed);
+	const struct stoup_control_quota *quota = stoup_explain_quota(ses);
 
 	if (promise->cell_cnt > free_cnt) {
 		atomic_fetch_add_explicit(&ses->page->cells_refused_cnt, 1, memory_order_relaxed);
@@ -162,7 +163,17 @@ static int promise_refused(struct stoup_session *ses, const struct stoup_promise
 			STOUP_CELL_CAP);
 	}
 	/* One lease is always possible, whatever its length. */
-	if (held + promise->bytes <= ses->lease_bytes_cap || (held == 0 && promise->cell_cnt == 1))
+	if (held == 0 && promise->cell_cnt == 1)
+		return 0;
+	/* It would wait for itself. */
+	if (quota && promise->bytes > quota->bytes_cap)
+		return stoup_error_set(err, -EDQUOT,
+			"a merge of %u series holds %llu bytes at once, quota '%.40s' of pool '%.48s' "
+			"is %llu: merge fewer, or stoupd --quota %.40s=%llu",
+			promise->series_cnt, (unsigned long long)promise->bytes, quota->name,
+			ses->pool, (unsigned long long)quota->bytes_cap, quota->name,
+			(unsigned long long)promise->bytes);
+	if (held + promise->bytes <= ses->lease_bytes_cap)
 		return 0;
 	atomic_fetch_add_explicit(&ses->page->bytes_refused_cnt, 1, memory_order_relaxed);
 	return stoup_error_set(err, -EDQUOT,

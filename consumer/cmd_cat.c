@@ -20,6 +20,7 @@
 #include "consumer/tool_series.h"
 #include "consumer/tool_table.h"
 #include "consumer/tools.h"
+#include "shm/format.h"
 
 #define OUT_LEN (1u << 18) /* bytes that stdout collects before a write */
 
@@ -212,9 +213,8 @@ static int answer(
 	if (rc < 0 && rc != -ECANCELED)
 		fprintf(stderr, "stoup cat: %s\n", err->text);
 	if (query->broken_cnt > 0)
-		fprintf(stderr,
-			"stoup cat: %" PRIu64 " messages are no documents and were left out\n",
-			query->broken_cnt);
+		fprintf(stderr, "stoup cat: %" PRIu64 " message%s left out: no documents\n",
+			query->broken_cnt, STOUP_PLURAL(query->broken_cnt));
 	if (is_usage)
 		return 2;
 	return rc < 0 || query->broken_cnt > 0 || query->was_damaged;

@@ -70,7 +70,7 @@ static void print_list(const char *pool, const struct stoup_wire_pin *pins, size
 		range_text(pins[i].to_ns, to);
 		left[0] = 0;
 		if (pins[i].left_cnt > 0)
-			snprintf(left, sizeof(left), " (%u new volumes are left out)",
+			snprintf(left, sizeof(left), " (new volumes left out: %u)",
 				pins[i].left_cnt);
 		printf("%8" PRIu64 " %10.1f  %-30s %-30s  %s%s\n", pins[i].block_cnt,
 			stoup_ranges_mib(pins[i].bytes), from, to, pins[i].text, left);
@@ -130,23 +130,56 @@ static int list(
 
 /* ---- pin -------------------------------------------------------------------------------------- */
 
+/* What the pool never serves is not pinned either: blocks that are longer than a part of it. */
+struct too_long {
+	size_t cnt;
+	uint64_t bytes;
+	uint32_t longest;
+};
+
+static void too_long(const struct stoup_ranges *ranges, struct too_long *ret)
+{
+	const struct stoup_tool_blocks *set = &ranges->blocks;
+
+	*ret = (struct too_long){.cnt = 0};
+	for (size_t i = 0; i < set->cnt; i++) {
+		const struct stoup_tool_block *b = &set->blocks[i];
+		uint32_t len = set->snap->volumes[b->volume].blocks[b->block_idx].raw_len;
+
+		if (len <= ranges->ses->control->block_len_max)
+			continue;
+		ret->cnt++;
+		ret->bytes += stoup_tool_block_bytes(set, i);
+		ret->longest = len > ret->longest ? len : ret->longest;
+	}
+}
+
 static int pin(
 	const struct stoup_ranges_args *args, struct stoup_ranges *ranges, struct stoup_error *err)
 {
 	struct stoup_wire_pin all;
+	struct too_long left;
 	uint64_t bytes;
-	size_t there;
+	size_t there, cnt;
 	int rc = stoup_tool_pin_all(
 		ranges->ses, ranges->series, ranges->series_cnt, &args->range, &all, err);
 
 	if (rc < 0)
 		return rc;
+	too_long(ranges, &left);
+	cnt = ranges->blocks.cnt - left.cnt;
 	there = stoup_tool_blocks_resident(&ranges->blocks, &bytes);
-	printf("pinned %zu blocks of %zu series (%.1f MiB) in pool '%s', %zu of them are loaded (%.1f MiB); all "
+	printf("pinned %zu block%s of %zu series (%.1f MiB) in pool '%s', of them loaded: %zu (%.1f MiB); all "
 	       "pins keep %.1f of at most %.1f MiB\n",
-		ranges->blocks.cnt, ranges->series_cnt, stoup_ranges_mib(ranges->blocks.bytes),
-		ranges->ses->pool, there, stoup_ranges_mib(bytes), stoup_ranges_mib(all.all_bytes),
+		cnt, STOUP_PLURAL(cnt), ranges->series_cnt,
+		stoup_ranges_mib(ranges->blocks.bytes - left.bytes), ranges->ses->pool, there,
+		stoup_ranges_mib(bytes), stoup_ranges_mib(all.all_bytes),
 		stoup_ranges_mib(all.cap_bytes));
+	if (left.cnt > 0)
+		printf("%zu block%s of up to %u bytes not pinned: this pool serves at most %u; mend: a larger stoupd "
+		       "--size\n",
+			left.cnt, STOUP_PLURAL(left.cnt), left.longest,
+			ranges->ses->control->block_len_max);
 	return 0;
 }
 

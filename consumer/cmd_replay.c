@@ -25,6 +25,7 @@
 #include "consumer/tool_series.h"
 #include "consumer/tool_table.h"
 #include "consumer/tools.h"
+#include "shm/format.h"
 
 #define OUT_LEN (1u << 18) /* bytes that stdout collects before a write */
 
@@ -277,7 +278,8 @@ static void report(struct stoup_replay *replay)
 
 	if (stoup_replay_stats(replay, &s) < 0)
 		return;
-	fprintf(stderr, "stoup replay: %" PRIu64 " records", s.record_cnt);
+	fprintf(stderr, "stoup replay: %" PRIu64 " record%s", s.record_cnt,
+		STOUP_PLURAL(s.record_cnt));
 	if (s.late_cnt > 0)
 		fprintf(stderr, "; late: p50 %s, p99 %s, max %s", in_words(s.late_p50_ns, p50),
 			in_words(s.late_p99_ns, p99), in_words(s.late_max_ns, max));
@@ -308,8 +310,8 @@ static int run(const struct replay *how, struct stoup_cursor *cur,
 	if (table)
 		report(replay);
 	if (rc == 0 && broken_cnt > 0)
-		rc = stoup_error_set(err, -EBADMSG,
-			"%" PRIu64 " messages are no documents and were left out", broken_cnt);
+		rc = stoup_error_set(err, -EBADMSG, "%" PRIu64 " message%s left out: no documents",
+			broken_cnt, STOUP_PLURAL(broken_cnt));
 	stoup_replay_close(replay);
 	return rc;
 }

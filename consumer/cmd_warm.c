@@ -87,13 +87,13 @@ static int refuse(const struct stoup_ranges_args *args, const struct stoup_range
 	uint64_t room = ranges->ses->control->data_len;
 
 	fprintf(stderr,
-		"%s: %zu blocks of %" PRIu64
+		"%s: %zu block%s of %" PRIu64
 		" bytes (%.1f MiB) are more than pool '%s' holds: %" PRIu64
 		" bytes (%.1f MiB); mend: stoupd --size %" PRIu64
 		", a shorter range, or --best-effort for what fits\n",
-		args->tool, ranges->blocks.cnt, ranges->blocks.bytes,
-		stoup_ranges_mib(ranges->blocks.bytes), ranges->ses->pool, room,
-		stoup_ranges_mib(room), ranges->blocks.bytes);
+		args->tool, ranges->blocks.cnt, STOUP_PLURAL(ranges->blocks.cnt),
+		ranges->blocks.bytes, stoup_ranges_mib(ranges->blocks.bytes), ranges->ses->pool,
+		room, stoup_ranges_mib(room), ranges->blocks.bytes);
 	return 1;
 }
 
@@ -103,17 +103,18 @@ static void print_sum(
 	const struct stoup_ranges *ranges, const struct stoup_tool_load *load, uint64_t ns)
 {
 	double seconds = (double)ns / 1e9;
+	size_t left = ranges->blocks.cnt - load->cnt;
 
-	printf("%zu blocks of %zu series: %zu were in pool '%s' already (%.1f MiB), %zu loaded (%.1f MiB",
-		load->cnt, ranges->series_cnt, load->resident_cnt, ranges->ses->pool,
-		stoup_ranges_mib(load->resident_bytes), load->loaded_cnt,
+	printf("%zu block%s of %zu series: %zu in pool '%s' already (%.1f MiB), %zu loaded (%.1f MiB",
+		load->cnt, STOUP_PLURAL(load->cnt), ranges->series_cnt, load->resident_cnt,
+		ranges->ses->pool, stoup_ranges_mib(load->resident_bytes), load->loaded_cnt,
 		stoup_ranges_mib(load->loaded_bytes));
 	if (load->loaded_cnt > 0 && seconds > 0)
 		printf(" in %.2f s, %.0f MiB/s", seconds,
 			stoup_ranges_mib(load->loaded_bytes) / seconds);
 	printf(")\n");
-	if (load->cnt < ranges->blocks.cnt)
-		printf("%zu blocks do not fit and were left out\n", ranges->blocks.cnt - load->cnt);
+	if (left > 0)
+		printf("%zu block%s did not fit: left out\n", left, STOUP_PLURAL(left));
 }
 
 static size_t missing(const struct stoup_tool_load *load)
@@ -147,9 +148,9 @@ static int tell_missing(const struct stoup_ranges_args *args, const struct stoup
 			load->failed_cnt, STOUP_PLURAL(load->failed_cnt), load->first.text);
 	if (gone > load->failed_cnt && !args->best_effort)
 		fprintf(stderr,
-			"%s: %zu of %zu blocks did not stay: others needed the room, or used theirs more "
+			"%s: %zu of %zu block%s did not stay: others needed the room, or used theirs more "
 			"often; --pin keeps them\n",
-			args->tool, gone - load->failed_cnt, load->cnt);
+			args->tool, gone - load->failed_cnt, load->cnt, STOUP_PLURAL(load->cnt));
 	return load->failed_cnt > 0 || (gone > 0 && !args->best_effort);
 }
 

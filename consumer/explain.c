@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "consumer/client.h"
+#include "shm/format.h"
 
 #define HOLDERS_SHOWN 3u /* as many as fit into an error text */
 
@@ -99,8 +100,9 @@ static int explain_starved(struct stoup_session *ses, struct stoup_error *err)
 		uint64_t since_ns = top[i].oldest_ns ? top[i].oldest_ns : now_ns;
 		double age = now_ns > since_ns ? (double)(now_ns - since_ns) / 1e9 : 0;
 		int len = snprintf(text + used, cap - used,
-			"%s%u (%s) %u leases, %.1f MiB, for %.1f s", i ? "; " : "", top[i].pid,
-			top[i].comm, top[i].lease_cnt, (double)top[i].bytes / 1048576.0, age);
+			"%s%u (%s) %u lease%s, %.1f MiB, for %.1f s", i ? "; " : "", top[i].pid,
+			top[i].comm, top[i].lease_cnt, STOUP_PLURAL(top[i].lease_cnt),
+			(double)top[i].bytes / 1048576.0, age);
 
 		if (len < 0 || (size_t)len >= cap - used) {
 			text[used] = 0;
@@ -113,8 +115,7 @@ static int explain_starved(struct stoup_session *ses, struct stoup_error *err)
 		used ? text : "nobody at the last look", mend);
 }
 
-/* The row of this consumer's quota, where requests wait for it: then each further one does, and ours among them. */
-static const struct stoup_control_quota *quota_used_up(const struct stoup_session *ses)
+const struct stoup_control_quota *stoup_explain_quota(const struct stoup_session *ses)
 {
 	const struct stoup_control *control = ses->control;
 	const struct stoup_control_quota *row;
@@ -125,8 +126,16 @@ static const struct stoup_control_quota *quota_used_up(const struct stoup_sessio
 		(len - off) / sizeof(*row) <= ses->quota_idx)
 		return NULL;
 	row = (const void *)((uintptr_t)control + off);
-	row += ses->quota_idx;
-	return atomic_load_explicit(&row->waiting_cnt, memory_order_relaxed) > 0 ? row : NULL;
+	return row + ses->quota_idx;
+}
+
+/* That row where requests wait for it: then each further one does, and ours among them. */
+static const struct stoup_control_quota *quota_used_up(const struct stoup_session *ses)
+{
+	const struct stoup_control_quota *row = stoup_explain_quota(ses);
+
+	return row && atomic_load_explicit(&row->waiting_cnt, memory_order_relaxed) > 0 ? row
+	                                                                                : NULL;
 }
 
 /* Does the pool lack room? Older daemons tell it only while they sleep, and among other waits. */

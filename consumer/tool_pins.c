@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "shm/hook.h"
 
 int stoup_tool_pin_ask(
 	struct stoup_session *ses, struct stoup_wire_pin *msg, struct stoup_error *err)
@@ -60,6 +61,7 @@ int stoup_tool_pin_all(struct stoup_session *ses, const struct stoup_series *ser
 		rc = stoup_tool_pin_name(&msg, series[i].name, err);
 		if (rc == 0)
 			rc = stoup_tool_pin_ask(ses, &msg, err);
+		STOUP_HOOK("pin.asked");
 		if (rc == 0)
 			made[i] = msg.cnt > 0;
 		else if (made)

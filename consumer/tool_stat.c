@@ -61,18 +61,21 @@ static void print_summary(FILE *out, const struct stoup_watch *w)
 
 	fprintf(out,
 		"  size %.1f MiB (%s, pages of %" PRIu64
-		" KiB, %.1f in 2 MiB pages%s%s%s): %.1f used by %" PRIu64 " blocks, %.1f leased\n",
+		" KiB, %.1f in 2 MiB pages%s%s%s): %.1f used by %" PRIu64 " block%s, %.1f leased\n",
 		mib(w->data_len), w->backing, w->page_len / 1024, mib(w->huge_len),
 		w->huge_reason[0] ? ": " : "", w->huge_reason, w->locked_len ? ", locked" : "",
 		mib(stoup_watch_value(w, STOUP_COUNTER_RESIDENT_BYTES)),
 		stoup_watch_value(w, STOUP_COUNTER_RESIDENT_BLOCKS),
+		STOUP_PLURAL(stoup_watch_value(w, STOUP_COUNTER_RESIDENT_BLOCKS)),
 		mib(stoup_watch_value(w, STOUP_COUNTER_LEASED_BYTES)));
 	fprintf(out,
-		"  loads %" PRIu64 " (%" PRIu64 " different blocks, at most %" PRIu64
-		" times each), evictions %" PRIu64 ", errors %" PRIu64 "\n",
+		"  loads %" PRIu64 " (%" PRIu64 " different block%s, each at most %" PRIu64
+		" time%s), evictions %" PRIu64 ", errors %" PRIu64 "\n",
 		stoup_watch_value(w, STOUP_COUNTER_LOADS),
 		stoup_watch_value(w, STOUP_COUNTER_LOADS_DISTINCT),
+		STOUP_PLURAL(stoup_watch_value(w, STOUP_COUNTER_LOADS_DISTINCT)),
 		stoup_watch_value(w, STOUP_COUNTER_LOADS_MAX),
+		STOUP_PLURAL(stoup_watch_value(w, STOUP_COUNTER_LOADS_MAX)),
 		stoup_watch_value(w, STOUP_COUNTER_EVICTIONS),
 		stoup_watch_value(w, STOUP_COUNTER_ERRORS));
 	fprintf(out,
@@ -83,17 +86,18 @@ static void print_summary(FILE *out, const struct stoup_watch *w)
 		fprintf(out, " (%.2f%% hits)", 100 * stoup_watch_ratio(hits, misses));
 	fprintf(out, "; starved %" PRIu64 "\n", stoup_watch_value(w, STOUP_COUNTER_STARVED_FAILED));
 	fprintf(out,
-		"  reads by %s, depth %u; %u decode threads%s%s; blocks of at most %.1f MiB; at most %.1f MiB held by "
+		"  reads by %s, depth %u; %u decode thread%s%s%s; blocks of at most %.1f MiB; at most %.1f MiB held by "
 		"one consumer\n",
-		w->reader_kind, w->reader_depth, w->decode_threads,
+		w->reader_kind, w->reader_depth, w->decode_threads, STOUP_PLURAL(w->decode_threads),
 		w->decode_cpus[0] ? " on processors " : "", w->decode_cpus, mib(w->block_len_max),
 		mib(w->lease_bytes_cap));
 	if (stoup_watch_value(w, STOUP_COUNTER_PINS) > 0)
 		fprintf(out,
 			"  pins: %" PRIu64 ", which keep %" PRIu64
-			" blocks (%.1f MiB) in the pool; %.1f of at most %.1f MiB are pinned\n",
+			" block%s (%.1f MiB) in the pool; %.1f of at most %.1f MiB are pinned\n",
 			stoup_watch_value(w, STOUP_COUNTER_PINS),
 			stoup_watch_value(w, STOUP_COUNTER_PINNED_BLOCKS),
+			STOUP_PLURAL(stoup_watch_value(w, STOUP_COUNTER_PINNED_BLOCKS)),
 			mib(stoup_watch_value(w, STOUP_COUNTER_PINNED_BYTES)),
 			mib(stoup_watch_value(w, STOUP_COUNTER_PIN_BYTES)), mib(w->pin_bytes_cap));
 	if (w->spin_ns > 0)
@@ -164,7 +168,7 @@ static void print_consumers(FILE *out, const struct stoup_watch *w)
 
 		if ((c->cells_refused_cnt | c->bytes_refused_cnt | c->requests_refused_cnt) != 0)
 			fprintf(out,
-				"%8u met its limits: %u times of leases, %u of bytes, %u of requests\n",
+				"%8u met its limits, of leases: %u, of bytes: %u, of requests: %u times\n",
 				c->pid, c->cells_refused_cnt, c->bytes_refused_cnt,
 				c->requests_refused_cnt);
 	}

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "consumer/tool_stat.h"
 #include "consumer/tool_top.h"
+#include "shm/format.h"
 
 #define NOTICE_NS   UINT64_C(15000000000) /* how long a notice stays */
 #define PROBLEM_CAP 3u                    /* rows for what is wrong */
@@ -22,8 +23,9 @@ static void draw_where(
 {
 	char tail[160];
 
-	snprintf(tail, sizeof(tail), "%s, %s, %u decode threads, %s", watch->backing,
-		watch->reader_kind, watch->decode_threads, watch->version);
+	snprintf(tail, sizeof(tail), "%s, %s, %u decode thread%s, %s", watch->backing,
+		watch->reader_kind, watch->decode_threads, STOUP_PLURAL(watch->decode_threads),
+		watch->version);
 	stoup_top_put(screen, row, 0, 6, STOUP_TOP_PLAIN, "store ");
 	stoup_top_put_middle(screen, row, 6,
 		screen->cols > strlen(tail) + 20 ? screen->cols - (uint32_t)strlen(tail) - 8 : 12,

@@ -197,8 +197,8 @@ void stoup_top_draw_errors(
 		const struct stoup_watch_error *e = &watch->errors[i];
 
 		stoup_format_time(e->last_ns, last);
-		stoup_top_putf(
-			screen, row++, 0, STOUP_TOP_BOLD, "%s  %" PRIu64 " times", last, e->count);
+		stoup_top_putf(screen, row++, 0, STOUP_TOP_BOLD, "%s  %" PRIu64 " time%s", last,
+			e->count, STOUP_PLURAL(e->count));
 		row += stoup_top_wrap(screen, row, 2, end - row, STOUP_TOP_PLAIN, e->text);
 	}
 	if (watch->error_cnt == 0)

@@ -317,7 +317,7 @@ static int ingest(struct reader *r, struct stoup_input *input, struct stoup_erro
 	if (rc == 0 && r->row_cnt == 0)
 		stoup_sink_note(r->sink, "%s: an hour without ticks", r->file);
 	if (rc == 0 && r->step_cnt > 0)
-		stoup_sink_note(r->sink, "%s: %" PRIu64 " rows are before the one before them",
+		stoup_sink_note(r->sink, "%s: rows that are before the one before them: %" PRIu64,
 			r->file, r->step_cnt);
 	return rc;
 }

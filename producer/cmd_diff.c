@@ -107,8 +107,8 @@ static void only_print(const struct cmd_diff *diff, size_t group_idx, int side)
 		name_json(diff, part, side ? "only_b" : "only_a");
 		printf(", \"records_%c\": %" PRIu64 "}", "ab"[side], cnt);
 	} else if (!diff->quiet) {
-		printf("%s: only in %s (%" PRIu64 " records of %s)\n", part->series->name,
-			diff->paths[side], cnt, stoup_part_schema(part)->name);
+		printf("%s: only in %s (%" PRIu64 " record%s of %s)\n", part->series->name,
+			diff->paths[side], cnt, STOUP_PLURAL(cnt), stoup_part_schema(part)->name);
 	}
 }
 
@@ -150,11 +150,11 @@ static void difference_print(const struct cmd_diff *diff, const struct stoup_par
 
 	printf("%s: ", part->series->name);
 	if (found->cnt_a != found->cnt_b)
-		printf("%" PRIu64 " records in %s, %" PRIu64 " in %s; ", found->cnt_a,
-			diff->paths[0], found->cnt_b, diff->paths[1]);
+		printf("%" PRIu64 " record%s in %s, %" PRIu64 " in %s; ", found->cnt_a,
+			STOUP_PLURAL(found->cnt_a), diff->paths[0], found->cnt_b, diff->paths[1]);
 	else
-		printf("%" PRIu64 " of %" PRIu64 " records differ; ", found->differ_cnt,
-			found->cnt_a);
+		printf("%" PRIu64 " of %" PRIu64 " record%s differ; ", found->differ_cnt,
+			found->cnt_a, STOUP_PLURAL(found->cnt_a));
 	if (!found->record_a || !found->record_b) {
 		stoup_format_time(found->record_a ? found->key_a : found->key_b, key_a);
 		printf("equal up to record %" PRIu64 " (%s), with which %s goes on\n",

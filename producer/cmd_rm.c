@@ -194,15 +194,17 @@ static void result_print(const struct rm *rm)
 	for (g = 0; g < parts->group_cnt; g++) {
 		removed += series[g].removed_cnt;
 		if (series[g].removed_cnt > 0)
-			printf("%s: %" PRIu64 " of %" PRIu64 " records removed, %" PRIu64 " left\n",
+			printf("%s: %" PRIu64 " of %" PRIu64 " record%s removed, %" PRIu64
+			       " left\n",
 				stoup_parts_first(parts, g)->series->name, series[g].removed_cnt,
-				series[g].old_cnt, series[g].written.record_cnt);
+				series[g].old_cnt, STOUP_PLURAL(series[g].old_cnt),
+				series[g].written.record_cnt);
 		kept += series[g].written.record_cnt;
 		kept_cnt += series[g].written.record_cnt > 0;
 	}
-	printf("%" PRIu64 " records removed; %" PRIu64
+	printf("%" PRIu64 " record%s removed; %" PRIu64
 	       " of %zu series in the same volumes kept, read back from the new volumes\n",
-		removed, kept, kept_cnt);
+		removed, STOUP_PLURAL(removed), kept, kept_cnt);
 	stoup_rewrite_report_volumes(rm->rewrite);
 }
 

@@ -17,6 +17,7 @@
 #include <string.h>
 #include "producer/event64_build.h"
 #include "shm/decimal.h"
+#include "shm/format.h"
 
 #define PRICE_EXP10   (-9)
 #define FLAG_SNAPSHOT 0x20u
@@ -422,11 +423,12 @@ int stoup_event64_dbn(struct stoup_event64_build *build, struct stoup_input *inp
 	rc = stoup_ingest_dbn(&sink, input, &dbn, err);
 	if (rc == 0 && c.skipped_cnt > 0)
 		stoup_event64_note(options,
-			"%s: %llu records that tell of no price (definitions, status...) were left out",
-			c.file, (unsigned long long)c.skipped_cnt);
+			"%s: %llu record%s left out that tell%s of no price (definitions, status...)",
+			c.file, (unsigned long long)c.skipped_cnt, STOUP_PLURAL(c.skipped_cnt),
+			c.skipped_cnt == 1 ? "s" : "");
 	if (rc == 0 && c.silent_cnt > 0)
-		stoup_event64_note(options, "%s: %llu records without an action were left out",
-			c.file, (unsigned long long)c.silent_cnt);
+		stoup_event64_note(options, "%s: %llu record%s without an action left out", c.file,
+			(unsigned long long)c.silent_cnt, STOUP_PLURAL(c.silent_cnt));
 	for (uint32_t i = 0; i < c.source_cnt; i++)
 		free(c.sources[i]);
 	free(c.sources);

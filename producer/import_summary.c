@@ -44,8 +44,8 @@ static void series_print(const struct stoup_import *import, uint32_t series_idx,
 static void filtered_print(const struct stoup_import *import)
 {
 	if (import->filtered_cnt > 0)
-		printf("%" PRIu64 " records outside --from and --to were left out\n",
-			import->filtered_cnt);
+		printf("%" PRIu64 " record%s outside --from and --to left out\n",
+			import->filtered_cnt, STOUP_PLURAL(import->filtered_cnt));
 }
 
 static void series_table(const struct stoup_import *import)

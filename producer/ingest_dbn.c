@@ -6,6 +6,7 @@
  */
 #include "producer/ingest_dbn.h"
 #include "producer/ingest_dbn_route.h"
+#include "shm/format.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,7 +331,7 @@ static int read_records(struct reader *reader, struct stoup_error *err)
 	}
 }
 
-/* "3 records of unknown types were skipped (2 of 0x42, 1 of 0x43; the first at offset 262)" */
+/* "3 records of unknown types skipped (2 of 0x42, 1 of 0x43; the first at offset 262)" */
 static void tell_skipped(const struct reader *reader)
 {
 	char types[160] = "";
@@ -342,9 +343,9 @@ static void tell_skipped(const struct reader *reader)
 				(unsigned long long)reader->skipped[i], i);
 	}
 	stoup_sink_note(reader->sink,
-		"%s: %llu records of unknown types were skipped (%s; the first at offset %llu)",
-		name_of(reader), (unsigned long long)reader->skipped_cnt, types,
-		(unsigned long long)reader->skipped_off);
+		"%s: %llu record%s of unknown types skipped (%s; the first at offset %llu)",
+		name_of(reader), (unsigned long long)reader->skipped_cnt,
+		STOUP_PLURAL(reader->skipped_cnt), types, (unsigned long long)reader->skipped_off);
 }
 
 static void tell_fragment(const struct reader *reader)
@@ -363,17 +364,18 @@ static void tell(const struct reader *reader)
 	uint64_t unmapped_cnt = stoup_dbn_route_unmapped(reader->route, &first_id);
 	if (unmapped_cnt > 0 && !reader->options->series && !reader->options->one_stream)
 		stoup_sink_note(reader->sink,
-			"%s: %llu records of instruments without a symbol on their day (the first: "
+			"%s: %llu record%s of instruments without a symbol on their day (the first: "
 			"%u) went "
 			"to series named by the instrument's number",
-			name_of(reader), (unsigned long long)unmapped_cnt, first_id);
+			name_of(reader), (unsigned long long)unmapped_cnt,
+			STOUP_PLURAL(unmapped_cnt), first_id);
 	if (reader->skipped_cnt > 0)
 		tell_skipped(reader);
 	if (reader->filtered_cnt > 0)
 		stoup_sink_note(reader->sink,
-			"%s: %llu of %llu records were left out by --symbols, --from or --to",
+			"%s: %llu of %llu record%s left out by --symbols, --from or --to",
 			name_of(reader), (unsigned long long)reader->filtered_cnt,
-			(unsigned long long)reader->record_cnt);
+			(unsigned long long)reader->record_cnt, STOUP_PLURAL(reader->record_cnt));
 	if (reader->record_cnt == 0)
 		stoup_sink_note(reader->sink, "%s: holds no records to import", name_of(reader));
 }

@@ -2,6 +2,7 @@
 /* itch.c - the checks that every message passes, stocks, series, and messages that are taken as they are
  * (see itch.h). */
 #include "producer/itch_private.h"
+#include "shm/format.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -414,23 +415,23 @@ static void finish_left_out(const struct stoup_itch *itch)
 	if (itch->unknown_cnt > 0)
 		stoup_sink_note(&itch->sink,
 			"%s: %" PRIu64
-			" messages of unknown types were %s (the first at offset %" PRIu64
+			" message%s of unknown types %s (the first at offset %" PRIu64
 			", of type %s)",
-			file, itch->unknown_cnt,
+			file, itch->unknown_cnt, STOUP_PLURAL(itch->unknown_cnt),
 			itch->setup.raw == STOUP_ITCH_RAW_NO ? "skipped"
 							     : "taken as raw messages only",
 			itch->unknown_off, type_text(itch->unknown_type, type));
 	if (itch->orphan_cnt > 0)
 		stoup_sink_note(&itch->sink,
 			"%s: %" PRIu64
-			" events of orders that the file does not have were left out (the first at offset "
+			" event%s of orders that the file does not have left out (the first at offset "
 			"%" PRIu64 ", of order %" PRIu64 ")",
-			file, itch->orphan_cnt, itch->orphan_off, itch->orphan_ref);
+			file, itch->orphan_cnt, STOUP_PLURAL(itch->orphan_cnt), itch->orphan_off,
+			itch->orphan_ref);
 	if (itch->step_cnt > 0)
 		stoup_sink_note(&itch->sink,
-			"%s: %" PRIu64
-			" messages are before the one before them (the first at offset "
-			"%" PRIu64 ")",
+			"%s: messages that are before the one before them: %" PRIu64
+			" (the first at offset %" PRIu64 ")",
 			file, itch->step_cnt, itch->step_off);
 }
 

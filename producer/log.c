@@ -71,7 +71,7 @@ static void tell_left_out(struct stoup_log *log, enum stoup_log_level level)
 	if (log->left_out[level] == 0)
 		return;
 	snprintf(text, sizeof(text),
-		"%u lines were left out: stoup log %s shows each error with its count",
+		"lines left out: %u; stoup log %s shows each error with its count",
 		log->left_out[level], log->pool);
 	put(log, level, text);
 	log->left_out[level] = 0;

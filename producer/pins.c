@@ -28,6 +28,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "shm/hook.h"
 
 struct stoup_pin {
 	char name[STOUP_PIN_NAME_CAP];
@@ -432,6 +433,7 @@ static int answer(struct stoup_daemon *d, const struct stoup_consumer *c,
 	else
 		ret->cnt = drop_all(d, asked);
 	show(d);
+	STOUP_HOOK("pin.shown");
 	if (rc == 0 && ret->cnt > 0)
 		stoup_log_info(d,
 			"process %u of user %u %s %.120s: pins now: %u, of %" PRIu64 " bytes",

@@ -187,6 +187,7 @@ int stoup_quota_wait(struct stoup_daemon *d, uint32_t consumer_idx, const struct
 		d->waiters[d->quota_last].next = idx;
 	d->quota_last = idx;
 	waiting_add(d, c->quota, 1);
+	STOUP_HOOK("quota.waits");
 	return 0;
 }
 
@@ -265,6 +266,7 @@ int stoup_quota_pump(struct stoup_daemon *d)
 		unlink_waiter(d, prev, i);
 		stoup_waiter_put(d, i);
 		moved = 1;
+		STOUP_HOOK("quota.left");
 		if (stands && room)
 			resume(d, &w);
 		else if (!expired) /* given up: who comes behind must not wait for nobody */

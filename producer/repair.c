@@ -143,10 +143,11 @@ static void segments_lost(struct repair *repair, const struct stoup_part *part,
 			continue;
 		stoup_format_time(segment->first_key, first);
 		stoup_format_time(segment->last_key, last);
-		printf("%s: %s: %" PRIu32 " records, ordinals %" PRIu64 " to %" PRIu64
+		printf("%s: %s: %" PRIu32 " record%s, ordinals %" PRIu64 " to %" PRIu64
 		       ", from %s to %s (%s, block %" PRIu32 ")\n",
 			repair->dry_run ? "would be lost" : "lost", part->series->name,
-			segment->record_cnt, ordinal + segment->ordinal,
+			segment->record_cnt, stoup_plural(segment->record_cnt),
+			ordinal + segment->ordinal,
 			ordinal + segment->ordinal + segment->record_cnt - 1, first, last,
 			damaged->name, segment->block_idx);
 		repair->lost_cnt += segment->record_cnt;
@@ -585,14 +586,14 @@ static void summary_print(const struct repair *repair)
 			repair->left_cnt ? "no damage that can be mended" : "no damage");
 	else if (repair->dry_run)
 		printf("%" PRIu32 " volume%s would be written anew, %" PRIu32
-		       " moved aside, %" PRIu64 " records lost; nothing was changed (--dry-run)\n",
+		       " moved aside, %" PRIu64 " record%s lost; nothing was changed (--dry-run)\n",
 			repair->damaged_cnt, stoup_plural(repair->damaged_cnt), repair->moved_cnt,
-			repair->lost_cnt);
+			repair->lost_cnt, stoup_plural(repair->lost_cnt));
 	else
 		printf("%" PRIu32 " volume%s written anew, %" PRIu32 " moved aside, %" PRIu64
-		       " records lost%s\n",
+		       " record%s lost%s\n",
 			repair->mended_cnt, stoup_plural(repair->mended_cnt), repair->moved_cnt,
-			repair->lost_cnt,
+			repair->lost_cnt, stoup_plural(repair->lost_cnt),
 			repair->moved_cnt ? ", and those of what was moved aside" : "");
 }
 

@@ -349,6 +349,14 @@ static int quota_option(struct stoup_daemon_options *opt, const char *arg)
 		fprintf(stderr, "stoupd: --quota '%.80s': %s\n", arg, err.text);
 		return -EINVAL;
 	}
+	for (uint32_t i = 0; i < opt->quota_cnt; i++)
+		if (opt->quotas[i].kind == quota->kind && opt->quotas[i].id == quota->id) {
+			fprintf(stderr,
+				"stoupd: --quota '%s': its %s has one already, '%s'; mend: leave out one of them\n",
+				arg, quota->kind == STOUP_QUOTA_USER ? "user" : "group",
+				opt->quotas[i].name);
+			return -EINVAL;
+		}
 	if (share(quota->value, 100, &quota->bytes, &quota->percent) < 0)
 		return -EINVAL;
 	if (quota->bytes == 0 && quota->percent == 0) {

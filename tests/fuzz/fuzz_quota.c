@@ -268,8 +268,13 @@ static void joined(struct member *m, uint32_t quota)
 
 static void enter(struct member *m, uint32_t quota)
 {
-	if (!m->peer.page && steps_attach(&m->peer) == 0)
+	uint64_t before = copies();
+
+	if (m->peer.page)
+		return;
+	if (steps_attach(&m->peer) == 0)
 		joined(m, quota);
+	look(before); /* it has turned meanwhile */
 }
 
 static void request(struct member *m, uint32_t i, uint32_t block, int in_a_hurry)

@@ -141,7 +141,7 @@ def test_dirty():
         (alone(rows[:40] + struct.pack(">IIIff", 3600000, 1, 1, 1, 1)), None, [],
          "row 3 (offset 40 unpacked) is at 3600000 ms", None),
         (alone(back), None, [], "before", None),
-        (alone(back), None, ["--sort"], None, "1 rows are before the one before them"),
+        (alone(back), None, ["--sort"], None, ": rows that are before the one before them: 1"),
         (good, "ticks.bi5", [], "the path does not say the symbol", None),
         (good, "2020/00/15/10h_ticks.bi5", ["--symbol", "EURUSD", "--hour", "24"], "--hour 24: 0 to 23", None),
         (good, "EURUSD/2020/12/15/10h_ticks.bi5", [], "a date that does not exist (months are 00 to 11 there)", None),

@@ -24,9 +24,9 @@ def killed(process, what):
     t.equal(process.wait(60), -signal.SIGKILL, f"{what}: the end")
 
 
-def dying_daemon(hook, size="512K", served=store, wait=True):
+def dying_daemon(hook, size="512K", served=store, wait=True, options=()):
     os.environ["STOUP_HOOK"] = hook
-    daemon = t.Daemon(served, size, pool=pool, wait=wait)
+    daemon = t.Daemon(served, size, pool=pool, wait=wait, options=options)
     del os.environ["STOUP_HOOK"]
     return daemon
 
@@ -98,6 +98,21 @@ for hook in h.RENEW:
     daemon.stop()
     h.after(pool, store, name, totals["AAA"], hook)
 
+# It dies between two series that it pins: what was pinned stays, and the same command makes it whole.
+pair, pair_totals = t.make_store(20_000, {"AAA": 11, "BBB": 22})
+daemon = t.Daemon(pair, "4M", pool=pool)
+for hook in h.PIN:
+    for at, left in ((1, 1), (2, 2)):
+        done = t.run([t.STOUP, "pin", pool, "*"], expect=None, env=h.hooked(f"{hook}:{at}"))
+        t.equal((done.returncode, done.stdout), (-signal.SIGKILL, ""), f"{hook}:{at}: the tool died")
+        h.whole(daemon, f"{hook}:{at}")
+        t.equal(daemon.counter("pins"), left, f"{hook}:{at}: what it came to")
+        t.run([t.STOUP, "pin", pool, "*"])
+        t.equal(daemon.counter("pins"), 2, f"{hook}:{at}: asked for again")
+        t.run([t.STOUP, "unpin", "--all", pool])
+        t.equal([daemon.settled()["counters"][key] for key in ("pins", "pin_bytes", "pinned_blocks")], [0] * 3, f"{hook}:{at}: nothing left")
+t.equal(daemon.stop(), 0, "the end of a daemon without pins")
+
 # It dies around a fork: as the parent with a copy that nobody comes for, as the child before and after it
 # came. Copies wait 10 s for their child, all of them at the same time.
 daemon = t.Daemon(store, "4M", pool=pool)
@@ -143,6 +158,45 @@ for hook in h.SERVE:
         h.whole(daemon, f"{hook}:{at}")
         daemon.stop()
         h.after(pool, store, name, totals["AAA"], f"{hook}:{at}")
+
+# ---- a daemon dies while requests wait for room in their quota: the next one has room, or they wait there -----------------
+options = ["--quota", f"user:{os.geteuid()}=128K"]
+for hook in h.QUOTA:
+    for at in (1, 5):
+        dying = dying_daemon(f"{hook}:{at}", "2M", options=options)
+        holder = t.Worker(pool, name, "--hold", 2, "--wait", "--to", t.T0 + 2_000_000)
+        holder.wait_scanned()
+        workers = [t.Worker(pool, name, "--steps") for _ in range(5)]
+        for worker in workers:
+            t.equal(worker.line(), {"ready": True}, "attached")
+        for worker in workers:
+            worker.process.stdin.close()
+        if hook == "quota.left":
+            t.until(lambda: dying.settled()["quotas"][0]["waiting"] == 5, f"{hook}:{at}: all wait")
+            holder.process.stdin.close()
+        killed(dying.process, f"{hook}:{at}")
+        daemon = t.Daemon(store, "2M", pool=pool, options=options)
+        for worker in workers:
+            (found,) = worker.finish()
+            totals["AAA"].check(found, f"{hook}:{at}: a worker")
+            t.equal((found["rc"], found["gaps"]), (0, 0), f"{hook}:{at}: {found['text']}")
+        t.true(holder.finish(expect=None)[-1]["held_unchanged"], f"{hook}:{at}: what was held")
+        h.whole(daemon, f"{hook}:{at}")
+        (quota,) = daemon.settled()["quotas"]
+        t.equal((quota["leased_bytes"], quota["waiting"]), (0, 0), f"{hook}:{at}: the quota")
+        t.equal(daemon.stop(), 0, f"{hook}:{at}: the next daemon's end")
+
+# ---- a daemon dies when it has pinned, and before it says so: the tool is told, and the next daemon tells of it -----------
+for hook in h.PINNED:
+    dying = dying_daemon(hook, "4M", pair)
+    done = t.run([t.STOUP, "pin", pool, "*"], expect=1)
+    killed(dying.process, hook)
+    t.true(pool in done.stderr and done.stdout == "", f"{hook}: the tool: {done.stderr}")
+    daemon = t.Daemon(pair, "4M", pool=pool)
+    listed = json.loads(t.run([t.STOUP, "pin", "--list", "--json", pool]).stdout)
+    t.equal((listed["pins"], listed["lost"]), ([], 1), f"{hook}: the next daemon")
+    t.equal(daemon.stop(), 0, f"{hook}: the next daemon's end")
+    h.after(pool, pair, name, pair_totals["AAA"], hook)
 
 # ---- a daemon dies while it copies leases for a child: both halves go on with the next one --------------
 for hook in h.COPY:

@@ -72,7 +72,7 @@ rows = [d.record("mbo", 3, i % 4, d.DAY1 + 1 + i * d.DAY // 50, i) for i in rang
 path = write("many.dbn", d.file(3, 0, symbols, rows))
 found, told, _ = ingest("--symbols", "ES*,NQM?", path)
 t.equal(found, {f"TEST.SET/{s}/mbo": 25 for s in ("ESH1", "ESM1", "NQM1")}, "--symbols")
-t.true("25 of 100 records were left out by --symbols, --from or --to" in told, told)
+t.true("25 of 100 records left out by --symbols, --from or --to" in told, told)
 found, _, _ = ingest("--symbols", "ESH1", "--from", "2020-12-29", "--to", str(d.DAY1 + d.DAY * 3 // 2), path)
 t.equal(found, {"TEST.SET/ESH1/mbo": len([r for i, r in enumerate(rows) if i % 4 == 0 and d.DAY <= 1 + i * d.DAY // 50
                                           < d.DAY * 3 // 2])}, "--symbols, --from and --to")

@@ -98,7 +98,7 @@ check(events(store, "XTST.TEST/AAA/event64"), [
     (BOTH | BUY | FILL, T + 390, T + 400, 4799.0, 1.0, 101, 128),
     (BOTH | BUY | CANCEL, T + 390, T + 400, 4799.0, 1.0, 101, 128),
     (BOTH | TRADE, T + 590, T + 600, 1e-9, 3.0, 0, 128)], "mbo")
-t.true("1 records without an action were left out" in told, told)
+t.true("1 record without an action left out" in told, told)
 
 # A snapshot happens when it is sent, whatever the times of its orders.
 path = dbn("snap.mbo.dbn", [mbo("A", "B", P, 1, 1, at=100, event=T - 5000, flags=0x28),

@@ -256,16 +256,16 @@ def test_dirty():
         (swapped, [], "little-endian, those of ITCH files are big-endian", None),
         (soup, [], "SoupBinTCP packets", None),
         (after(a[:-1]), [], "(type A): 35 bytes, but that type has 36 in ITCH 5.0", None),
-        (after(unknown), [], None, "1 messages of unknown types were skipped (the first at offset 81, of type ~)"),
+        (after(unknown), [], None, "1 message of unknown types skipped (the first at offset 81, of type ~)"),
         (after(b"~" * 600), [], "the message at offset 81 claims 600 bytes", None),
         (after(b"~x"), [], "2 bytes and an unknown type", None),
         (after(i.executed(1, 9, 7, 1, 1)), [],
          "(type E): 9 ns since midnight is before 10 of the message before it; --sort", None),
-        (after(i.executed(1, 9, 7, 1, 1)), ["--order", "keep"], None, "1 messages are before the one before them"),
+        (after(i.executed(1, 9, 7, 1, 1)), ["--order", "keep"], None, "messages that are before the one before them: 1"),
         (after(i.executed(1, 24 * HOUR, 7, 1, 1)), [], "86400000000000 ns since midnight is not within a day", None),
         (after(i.executed(1, 20, 8, 1, 1)), [], "(type E): order 8 is not open", None),
         (after(i.executed(1, 20, 8, 1, 1)), ["--allow-partial"], None,
-         "1 events of orders that the file does not have were left out (the first at offset 81, of order 8)"),
+         "1 event of orders that the file does not have left out (the first at offset 81, of order 8)"),
         (after(i.delete(1, 20, 8)), [], "(type D): order 8 is not open", None),
         (after(i.replace(1, 20, 8, 9, 1, 1)), [], "(type U): order 8 is not open", None),
         (after(i.delete(1, 20, 7), i.delete(1, 20, 7)), [], "(type D): order 7 is not open", None),
@@ -324,7 +324,7 @@ def test_raw():
     t.equal(raw_of(store, "NASDAQ.BX/MARKET/itch50"), day.messages, "messages byte for byte")
     unknown = i.head("~", 9, day.ns + 5) + b"new"
     store, told = ingest(data[:-2] + i.framed([unknown]), "--raw-only", "--symbols", "MSFT")
-    t.true("1 messages of unknown types were taken as raw messages only" in told, told)
+    t.true("1 message of unknown types taken as raw messages only" in told, told)
     # The market's, those of MSFT (locate 2), and what nobody knows.
     t.equal(raw_of(store, "NASDAQ.ITCH/MARKET/itch50"),
             [m for m in day.messages if m[2] in (0, 2)] + [unknown], "raw messages of some stocks")

@@ -9,17 +9,20 @@ import sys
 
 import lib_stoup as t
 
-# Of a consumer, in a plain scan; and of one that waits in vain, goes on with another daemon, or forks.
+# Of a consumer, in a plain scan; and of one that waits in vain, goes on with another daemon, pins, or forks.
 SCAN = ["lease.high", "lease.named", "lease.idle", "request.ticket", "request.pending", "request.done",
         "detach.said"]
 WAIT = ["request.cancelled"]
 RENEW = ["renew.retired", "renew.attached"]
+PIN = ["pin.asked"]
 FORK = ["fork.prepared", "fork.parted", "fork.joined"]
 # Of the daemon.
 START = ["start.locked", "start.control", "region.named", "start.bound", "start.announced"]
 SERVE = ["attach.page", "attach.replied", "drop.page", "load.decoded", "grant.cell", "grant.done",
          "evict.cleared", "evict.retired"]
 COPY = ["fork.copied", "fork.answered"]
+QUOTA = ["quota.waits", "quota.left"]
+PINNED = ["pin.shown"]
 RESCAN = ["rescan.born", "rescan.retired", "volume.closed", "volume.emptied"]
 STOP = ["stop.marked", "stop.unlinked"]
 # Of a writer of a store.
@@ -28,7 +31,7 @@ WRITE = ["ingest.locked", "ingest.created", "ingest.headed", "ingest.synced", "i
 SWEEP = ["sweep.member", "sweep.temporary", "sweep.superseded"]
 REPAIR = ["repair.kept", "repair.marked"]
 
-ALL = SCAN + WAIT + RENEW + FORK + START + SERVE + COPY + RESCAN + STOP + WRITE + SWEEP + REPAIR
+ALL = SCAN + WAIT + RENEW + PIN + FORK + START + SERVE + COPY + QUOTA + PINNED + RESCAN + STOP + WRITE + SWEEP + REPAIR
 
 
 def need_hooks():

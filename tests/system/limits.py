@@ -47,7 +47,7 @@ t.equal((daemon.counter("limit_cells"), daemon.counter("limit_bytes")), (3, 4), 
 words = t.run([t.STOUP, "stat", daemon.pool]).stdout
 for line in ("limit met 3 times: leases of one consumer, 1024 (stoupd --cells)", "(stoupd --lease-bytes)",
              "limit met 6 times: requests of one consumer, 2 (stoupd --requests)",
-             f"{os.getpid()} met its limits: 3 times of leases, 4 of bytes, 5 of requests"):
+             f"{os.getpid()} met its limits, of leases: 3, of bytes: 4, of requests: 5 times"):
     t.true(line in words, f"{line!r} in {words}")
 
 # A page that counts nonsense spoils no more than its own part of it.

@@ -89,7 +89,7 @@ loads_of(daemon, name, *SPAN)
 pressure(daemon)
 t.equal(loads_of(daemon, name, *SPAN)[0], 0, "kept from when it was loaded")
 said = stoup("pin", daemon.pool, name, *SPAN).stdout
-found = re.fullmatch(r"pinned (\d+) blocks of 1 series \(([\d.]+) MiB\) in pool '\S+', (\d+) of them are loaded "
+found = re.fullmatch(r"pinned (\d+) blocks of 1 series \(([\d.]+) MiB\) in pool '\S+', of them loaded: (\d+) "
                      r"\(([\d.]+) MiB\); all pins keep ([\d.]+) of at most 1\.0 MiB\n", said)
 t.true(found and int(found[1]) == int(found[3]) == blocks and found[2] == found[4] == found[5], said)
 pins = listed(daemon)
@@ -233,7 +233,7 @@ ingest(t.T0 + 2 * 10**9, 12_000)
 t.until(lambda: listed(daemon)["pins"][0]["volumes_left_out"] == 1, "left out")
 t.equal(daemon.counter("pin_bytes"), more["bytes"], "the bound holds")
 t.true("new blocks of" in stoup("log", daemon.pool).stdout, "the log")
-t.true("1 new volumes are left out" in stoup("pin", "--list", daemon.pool).stdout, "the list")
+t.true("(new volumes left out: 1)" in stoup("pin", "--list", daemon.pool).stdout, "the list")
 # Volumes merged: the old ones go, the new one is pinned as far as it has room, here not at all.
 stoup("compact", grown)
 t.until(lambda: daemon.counter("snapshot") >= 4, "the compact is seen")
@@ -268,6 +268,20 @@ t.true(rest["held_unchanged"], "what was held never changed")
 # Loaded again it is pinned again.
 t.Worker(daemon.pool, name, "--to", t.T0 + 4_000_000).finish()
 t.equal(daemon.settled()["counters"]["pinned_blocks"], pinned, "pinned again")
+daemon.stop()
+
+# ---- blocks that are longer than a pool of this size serves ----------------------------------------------------------------
+mixed, _ = t.make_store(60_000, {"AAA": 11}, block="256K")
+dbn = os.path.join(os.path.dirname(mixed), "small.dbn")
+t.dbn_file(dbn, {"BBB": 22}, (t.mbo(22, t.T0 + i * 10**6, 5 * 10**9, 1, sequence=i) for i in range(5_000)))
+t.run([t.STOUP, "ingest", "--store", mixed, "--quiet", "--block", "64K", dbn])
+daemon = t.Daemon(mixed, "768K")
+said = stoup("pin", daemon.pool, name, "--to", t.T0 + 8_000_000).stdout
+left = re.search(r"\n(\d+) blocks of up to (\d+) bytes not pinned: this pool serves at most 196608; mend: a larger stoupd --size\n", said)
+t.true(said.startswith("pinned 0 blocks of 1 series (0.0 MiB) in pool") and left and int(left[2]) > 196_608, said)
+t.equal(listed(daemon)["pins"][0]["blocks"], 0, "as the daemon says")
+said = stoup("pin", daemon.pool, other, "--to", t.T0 + 1_000_000).stdout
+t.true(said.startswith("pinned 1 block of 1 series (0.1 MiB) in pool") and said.count("\n") == 1, said)
 daemon.stop()
 
 # ---- options ------------------------------------------------------------------------------------------------------------

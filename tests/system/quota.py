@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -23,6 +24,10 @@ for value, part in (("games", "GROUP=SIZE"), ("=1M", "GROUP=SIZE"), ("nosuch=1M"
 many = [word for number in range(17) for word in ("--quota", f"{5000 + number}=1M")]
 said = t.run([t.STOUPD, "--store", store, "--pool", "x", *many], expect=2).stderr
 t.true("more than 16" in said, said)
+# A second one of the same group would never count.
+for first, second, whose in (("games", "60", "group"), ("group:60", "games", "group"), ("user:0", "user:root", "user")):
+    said = t.run([t.STOUPD, "--store", store, "--pool", "x", "--quota", f"{first}=1M", "--quota", f"{second}=2M"], expect=2).stderr
+    t.true(f"--quota '{second}=2M': its {whose} has one already, '{first}'; mend: " in said, said)
 
 if os.geteuid() != 0:
     print("needs root to play other groups: skipped")
@@ -158,6 +163,19 @@ merged = t.run([t.STOUP, "cat", "--merge", "--count", daemon.pool, "*"]).stdout
 t.equal(merged.strip().splitlines()[-1], "40000", f"a merge under a quota: {merged}")
 rows = t.run([t.STOUP, "cat", "--merge", daemon.pool, "*"]).stdout
 t.equal(rows.count("\n"), 40_001, "rows of a merge under a quota")
+daemon.stop()
+# One that holds more at once than its quota would wait for itself: refused before its first block, and what is named mends it.
+dozen, _ = t.make_store(24_000, {f"S{i}": 11 + i for i in range(12)})
+daemon = t.Daemon(dozen, "16M", options=["--quota", "user:root=256K", "--lease-bytes", "16M"])
+said = t.run([t.STOUP, "cat", "--merge", daemon.pool, "*"], expect=1).stderr
+found = re.search(r"a merge of 12 series holds (\d+) bytes at once, quota 'user:root' of pool '\S+' is 262144: merge fewer, or stoupd "
+                  r"--quota user:root=(\d+)", said)
+t.true(found and found[1] == found[2] and int(found[1]) > 262_144, said)
+t.equal((daemon.counter("requests"), daemon.counter("limit_quota")), (0, 0), "nothing was asked for")
+daemon.stop()
+daemon = t.Daemon(dozen, "16M", options=["--quota", f"user:root={found[2]}", "--lease-bytes", "16M"])
+rows = t.run([t.STOUP, "cat", "--merge", daemon.pool, "*"]).stdout
+t.equal(rows.count("\n"), 24_001, "with the quota that was named")
 daemon.stop()
 
 # ---- who takes leases without asking -----------------------------------------------------------------------------------------------

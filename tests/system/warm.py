@@ -10,7 +10,7 @@ import lib_stoup as t
 SYMBOLS = {"AAA": 11, "BBB": 22}
 store, totals = t.make_store(60_000, SYMBOLS)  # 3.4 MB in blocks of 64 KiB
 name, other = t.name_of("AAA"), t.name_of("BBB")
-SUM = re.compile(r"(\d+) blocks of (\d+) series: (\d+) were in pool '([^']*)' already \(([\d.]+) MiB\), "
+SUM = re.compile(r"(\d+) blocks? of (\d+) series: (\d+) in pool '([^']*)' already \(([\d.]+) MiB\), "
                  r"(\d+) loaded \(([\d.]+) MiB( in [\d.]+ s, \d+ MiB/s)?\)\n")
 
 
@@ -74,7 +74,7 @@ t.true("--best-effort" in refused.stderr, refused.stderr)
 t.equal(daemon.counter("loads"), 0, "nothing was loaded")
 for option in ("--best-effort", "--force"):
     some = warm(daemon.pool, option, "*")
-    left_out = re.fullmatch(r"(\d+) blocks do not fit and were left out\n", some["rest"])
+    left_out = re.fullmatch(r"(\d+) blocks did not fit: left out\n", some["rest"])
     t.true(left_out and int(left_out[1]) + some["blocks"] == all_blocks, f"left out: {some}")
     t.true(some["blocks"] >= 14, f"what fits: {some}")
 # With the size that it names it goes.

@@ -297,7 +297,7 @@ START_TEST(symbols_that_are_not_asked_for_make_no_series)
 	assert_text(sink.notes,
 		"FILE: 100 records of instruments without a symbol on their day (the "
 		"first: 77) went to series named by the instrument's number\n"
-		"FILE: 200 of 400 records were left out by --symbols, --from or --to\n");
+		"FILE: 200 of 400 records left out by --symbols, --from or --to\n");
 }
 END_TEST
 
@@ -330,7 +330,7 @@ START_TEST(keys_outside_the_range_are_left_out_but_their_mappings_are_learned)
 	ck_assert_int_eq(sink.puts[1].key, (int64_t)DAY1 + 3);
 	ck_assert_uint_eq(sink.series_cnt, 1);
 	ck_assert_str_eq(sink.names[0], "LIVE/ESH1/mbo");
-	ck_assert_ptr_nonnull(strstr(sink.notes, "5 of 7 records were left out"));
+	ck_assert_ptr_nonnull(strstr(sink.notes, "5 of 7 records left out"));
 }
 END_TEST
 

@@ -333,7 +333,7 @@ START_TEST(unknown_record_types_are_skipped_by_length_and_told_once)
 	ck_assert_int_eq(ingest(&dbn, NULL, NULL), 0);
 	ck_assert_uint_eq(sink.put_cnt, 2);
 	snprintf(expected, sizeof(expected), "the first at offset %llu)", first_off);
-	assert_note("2 records of unknown types were skipped (1 of 0x42, 1 of 0x43; ");
+	assert_note("2 records of unknown types skipped (1 of 0x42, 1 of 0x43; ");
 	assert_note(expected);
 }
 END_TEST
