@@ -354,7 +354,7 @@ static inline void countdown_look(struct countdown *c)
  * was not waited for frees what it has later. */
 static inline void countdown_settle(const struct countdown *c, struct countdown *now)
 {
-	for (int try = 0; try < 5000; try++) {
+	for (int try = 0; try < 60000; try++) {
 		countdown_look(now);
 		if (now->live == c->live && now->fds == c->fds && now->maps == c->maps &&
 			now->threads <= c->threads)

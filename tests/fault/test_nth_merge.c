@@ -32,7 +32,7 @@ static void begin(void)
 {
 	static const struct stoup_options opt = {.struct_len = sizeof(struct stoup_options),
 		.ahead_cnt = UINT32_MAX,
-		.timeout_ns = 5000000000};
+		.timeout_ns = 60000000000};
 
 	fake_init_cells(&fake, 3 * 4096, 8);
 	fake_volume(&fake, 1, 0, 4, three, 3);

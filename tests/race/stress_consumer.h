@@ -33,8 +33,8 @@
 #define GRANT_GOAL   20000u
 #define KILL_GOAL    60u
 #define RUN_NS       UINT64_C(1500000000)
-#define QUIET_MS     2000 /* then the conductor looks whether a wake-up was lost */
-#define LATE_MS      5000 /* a ring that is only late comes within that time */
+#define QUIET_MS     2000  /* then the conductor looks whether a wake-up was lost */
+#define LATE_MS      60000 /* a ring that is only late comes within that time */
 #define FOREVER_NS   INT64_C(30000000000)
 #define NOISE        UINT64_C(0xeeeeeeeeeeeeeeee)
 

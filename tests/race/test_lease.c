@@ -191,7 +191,7 @@ static uint64_t race_load(
 /* Those that found the pool full, oldest first. */
 static void race_turn(struct fake *f)
 {
-	atomic_store(&f->control->heartbeat_ns, stoup_client_now());
+	(void)f;
 	while (conductor.waiting_cnt > 0) {
 		uint64_t word = word_for(conductor.waiting[0].request.block_idx);
 

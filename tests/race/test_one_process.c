@@ -35,7 +35,8 @@
 #define COMER_CNT  2u
 #define KEPT_CAP   64u
 #define RUN_NS     UINT64_C(3000000000)
-#define SCANS_MIN  4u /* of each thread, however slow the machine */
+#define MORE_NS    UINT64_C(200000000000) /* until what a run is for has happened, by chance */
+#define SCANS_MIN  4u                     /* of each thread, however slow the machine */
 #define START_KEY  INT64_C(1700000000000000000)
 
 static struct {
@@ -46,6 +47,7 @@ static struct {
 	struct stoup_error daemon_err;
 	int ready_fds[2];
 	uint64_t end_ns;
+	int (*enough)(void);
 	_Atomic uint32_t running; /* scanning threads */
 	_Atomic uint64_t record_cnt, scan_cnt, attach_cnt, kept_cnt, full_cnt;
 
@@ -255,9 +257,45 @@ static uint64_t scan(struct stoup *st, uint32_t which, uint64_t from, uint32_t r
 	return at - from;
 }
 
+static uint64_t counter(enum stoup_counter id)
+{
+	return atomic_load(&stoup_control_counters(atomic_load(&one_control))[id].value);
+}
+
+/* Buffers whose generations began anew. */
+static uint32_t came_round(void)
+{
+	const struct stoup_control_buffer *table = stoup_control_buffers(atomic_load(&one_control));
+	uint32_t cnt = 0;
+
+	for (uint32_t i = 0; i < atomic_load(&one_control)->buffer_cap; i++) {
+		uint64_t gen = atomic_load(&table[i].gen);
+
+		ck_assert_uint_le(gen, STOUP_WORD_GEN_MASK);
+		cnt += gen != 0 && gen < STOUP_WORD_GEN_MASK / 2;
+	}
+	return cnt;
+}
+
+static int enough_with_room(void)
+{
+	return counter(STOUP_COUNTER_EVICTIONS) > 0 && counter(STOUP_COUNTER_AHEAD_LOADED) > 0 &&
+	       atomic_load(&run.kept_cnt) > 0;
+}
+
+static int enough_without(void)
+{
+	return counter(STOUP_COUNTER_STARVED) > 0 && counter(STOUP_COUNTER_CLAIMS) > 0 &&
+	       counter(STOUP_COUNTER_EVICT_KEPT) > 0 && atomic_load(&run.kept_cnt) > 0 &&
+	       came_round() >= 3;
+}
+
 static int goes_on(uint32_t round)
 {
-	return round < SCANS_MIN || stoup_now_ns() < run.end_ns;
+	uint64_t now = stoup_now_ns();
+
+	return round < SCANS_MIN || now < run.end_ns ||
+	       (now < run.end_ns + MORE_NS && !run.enough());
 }
 
 struct sharer {
@@ -319,11 +357,6 @@ static void *releaser_main(void *arg)
 
 /* ---- the run --------------------------------------------------------------------------------- */
 
-static uint64_t counter(enum stoup_counter id)
-{
-	return atomic_load(&stoup_control_counters(atomic_load(&one_control))[id].value);
-}
-
 static void show(void)
 {
 	printf("%" PRIu64 " records in %" PRIu64 " scans, %" PRIu64 " attachments, %" PRIu64
@@ -337,12 +370,13 @@ static void show(void)
 	fflush(stdout);
 }
 
-static void run_all(void)
+static void run_all(int (*enough)(void))
 {
 	struct sharer sharers[SHARER_CNT], comers[COMER_CNT];
 	struct stoup *st = attach(20000);
 	pthread_t releaser;
 
+	run.enough = enough;
 	run.end_ns = stoup_now_ns() + RUN_NS * factor();
 	atomic_store(&run.running, SHARER_CNT + COMER_CNT);
 	for (uint32_t i = 0; i < SHARER_CNT; i++) {
@@ -376,7 +410,7 @@ START_TEST(daemon_and_threads_in_one_address_space_never_race_and_lose_no_record
 {
 	make_store();
 	daemon_start(POOL_MORE, 0);
-	run_all();
+	run_all(enough_with_room);
 	ck_assert_uint_gt(counter(STOUP_COUNTER_AHEAD_LOADED), 0);
 	daemon_stop();
 }
@@ -384,24 +418,14 @@ END_TEST
 
 START_TEST(generations_that_come_round_under_load_name_nothing_twice)
 {
-	const struct stoup_control_buffer *table;
-	uint32_t round_cnt = 0;
-
 	make_store();
 	daemon_start(POOL_SMALL, STOUP_WORD_GEN_MASK - 2);
-	run_all();
+	run_all(enough_without);
 	ck_assert_uint_gt(counter(STOUP_COUNTER_STARVED), 0);
 	ck_assert_uint_gt(counter(STOUP_COUNTER_CLAIMS), 0);
 	ck_assert_uint_gt(counter(STOUP_COUNTER_EVICT_KEPT), 0);
-	table = stoup_control_buffers(atomic_load(&one_control));
-	for (uint32_t i = 0; i < atomic_load(&one_control)->buffer_cap; i++) {
-		uint64_t gen = atomic_load(&table[i].gen);
-
-		ck_assert_uint_le(gen, STOUP_WORD_GEN_MASK);
-		round_cnt += gen != 0 && gen < STOUP_WORD_GEN_MASK / 2;
-	}
-	printf("generations of %u buffers came round\n", round_cnt);
-	ck_assert_uint_ge(round_cnt, 3);
+	printf("generations of %u buffers came round\n", came_round());
+	ck_assert_uint_ge(came_round(), 3);
 	daemon_stop();
 }
 END_TEST

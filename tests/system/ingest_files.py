@@ -169,7 +169,7 @@ half = subprocess.Popen([t.STOUP, "ingest", "--store", os.path.join(WORK, "half"
                         stderr=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 try:
     with open(pipe, "w", encoding="ascii") as out:
-        for i in range(400000):
+        for i in range(100_000_000):  # until nobody reads any more, well before the end
             if i == 200000:
                 half.send_signal(signal.SIGINT)
             out.write(f"{1700000000 + i},1.5,2.5\n")

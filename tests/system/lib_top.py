@@ -68,18 +68,28 @@ class Top:
     def text(self):
         return "\n".join(self.lines)
 
+    def turns(self):
+        """How often it has had a processor; None while it has one, or waits for one."""
+        try:
+            with open(f"/proc/{self.pid}/status", encoding="ascii", errors="replace") as status:
+                text = status.read()
+        except OSError:
+            return "ended"
+        return re.findall(r"^\w*voluntary_ctxt_switches:.*", text, re.M) if re.search(r"^State:\s+S", text, re.M) else None
+
     def until(self, pattern, what=None):
         """Wait for a text on the screen; returns the lines."""
-        end = time.monotonic() + 20
-        while not re.search(pattern, self.text, re.M):
+        end = time.monotonic() + 120
+        while True:
+            before = self.turns()
+            known = len(self.raw)
+            seen = self.lines
+            # A screen comes in pieces: it is whole when nothing comes and the program sleeps all the while.
+            whole = before is not None and before == self.turns() and known == len(self.raw)
+            if whole and re.search(pattern, "\n".join(seen), re.M):
+                return seen
             if time.monotonic() > end or self.ended():
                 t.fail(f"{what or pattern}: not seen on\n{self.text}")
-        # A screen comes in pieces: the rest of this one.
-        known = -1
-        while known != len(self.raw):
-            known = len(self.raw)
-            self.read(0.03)
-        return self.lines
 
     def press(self, keys, pattern=None):
         os.write(self.master, keys.encode())

@@ -130,10 +130,16 @@ odd.process.send_signal(signal.SIGSTOP)
 last = t.Worker(daemon.pool, name, "--hold", 1, "--wait", "--from", t.T0 + 80_000_000, "--to", t.T0 + 80_001_000)
 last.wait_scanned()
 last.process.send_signal(signal.SIGSTOP)
-starved = t.run([t.WORKER, "--timeout", "3000", daemon.pool, name, "--from", str(t.T0 + 50_000_000)], expect=1)
-text = json.loads(starved.stdout)["text"]
-t.true(str(odd.process.pid) in text and str(last.pid) in text, f"both are named: {text}")
-print(text)
+
+
+def names_both():
+    """Where it has no processor until the deadline, it is told that and no more."""
+    starved = t.run([t.WORKER, "--timeout", "3000", daemon.pool, name, "--from", str(t.T0 + 50_000_000)], expect=1)
+    text = json.loads(starved.stdout)["text"]
+    return text if str(odd.process.pid) in text and str(last.pid) in text else None
+
+
+print(t.until(names_both, "both are named"))
 for process in (odd.process, last.process):
     process.send_signal(signal.SIGCONT)
 odd.act()

@@ -32,12 +32,17 @@ totals["AAA"].check(found, "beside a holder of three")
 second = t.Worker(daemon.pool, name, "--hold", 1, "--wait", "--from", t.T0 + 200_000_000, "--to",
                   t.T0 + 200_001_000)
 second.wait_scanned()
-starved = t.run([t.WORKER, "--timeout", "3000", daemon.pool, name, "--from", str(t.T0 + 100_000_000)],
-                expect=1)
-t.true(str(holder.pid) in starved.stdout and str(second.pid) in starved.stdout,
-       f"holders {holder.pid} and {second.pid} named in: {starved.stdout}")
+
+
+def names_both():
+    """Where it has no processor until the deadline, it is told that and no more."""
+    starved = t.run([t.WORKER, "--timeout", "3000", daemon.pool, name, "--from", str(t.T0 + 100_000_000)], expect=1).stdout
+    return str(holder.pid) in starved and str(second.pid) in starved
+
+
+t.until(names_both, f"holders {holder.pid} and {second.pid} are named")
 counted = daemon.settled()["counters"]
-t.true(counted["starved_failed"] + counted["timeouts"] >= 1, f"counted as starved: {starved.stdout}")
+t.true(counted["starved_failed"] + counted["timeouts"] >= 1, f"counted as starved: {counted}")
 (rest,) = holder.finish()
 t.true(rest["held_unchanged"], "bytes of held spans never changed")
 (rest,) = second.finish()
@@ -48,13 +53,21 @@ daemon.stop()
 
 # A quarter of the data and workers one behind the other: at most two loads per block on average.
 daemon = t.Daemon(store, "4M")
-workers = []
-for _ in range(8):
-    workers.append(t.Worker(daemon.pool, name, "--pause", 5000))
-    t.time.sleep(0.02)
+LAG = 4  # blocks, from one to the next
+workers = [t.Worker(daemon.pool, name, "--gate") for _ in range(8)]
 for worker in workers:
-    (found,) = worker.finish()
-    totals["AAA"].check(found, "staggered")
+    t.equal(worker.line(), {"ready": True}, "at its first block")
+for turn in range(blocks + LAG * (len(workers) - 1)):
+    for number, worker in enumerate(workers):
+        if 0 <= turn - LAG * number < blocks:
+            worker.step()
+            line = worker.line()
+            if turn - LAG * number < blocks - 1:
+                t.equal(line, {"ready": True}, "at its next block")
+            else:
+                totals["AAA"].check(line, "staggered")
+for worker in workers:
+    worker.finish()
 loads = daemon.counter("loads")
 print(f"staggered: {loads} loads of {blocks} blocks, {loads / blocks:.2f} per block")
 t.true(loads <= 2 * blocks, f"at most two loads per block: {loads} of {blocks}")

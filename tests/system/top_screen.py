@@ -27,7 +27,7 @@ def pids(lines):
 
 # ---- 80 columns and 24 rows -----------------------------------------------------------------------
 top = Top("--interval", "0.1", daemon.pool)
-lines = top.until(r"^misses +▁ evictions +▁$(.*\n)* *\d+ helper_worker(.*\n)*q quit")
+lines = top.until(r"^misses +▁+ evictions +▁+$(.*\n)* *\d+ helper_worker(.*\n)*q quit")
 t.true(re.fullmatch(rf"{daemon.pool}: running \(pid {daemon.process.pid}\)  16\.0 MiB  up [\d.]+ (ms|s) +\d\d:\d\d:\d\d  every 0\.1 s",
                     lines[0]), lines[0])
 t.true(re.fullmatch(r"store \S*store +posix, (io_uring|pread), \d+ decode threads?, \S+", lines[1]), lines[1])
@@ -40,7 +40,7 @@ oldest = max(stat['consumers'], key=lambda c: c['oldest_lease_ns'])
 t.true(lines[5].startswith(f"used {used / 2**20:.1f} MiB ({100 * used / 2**24:.0f}%)"), lines[5])
 t.true(re.search(rf"leased {stat['counters']['leased_bytes'] / 1024:.1f} KiB +leases 6 +oldest [\d.]+ (ms|s) \({oldest['pid']}\)", lines[5]), lines[5])
 t.true(re.fullmatch(r"waiting 0     starved 0       failed 0   timeouts 0     deaths 0    errors 0", lines[6]), lines[6])
-t.true(re.match(r"hit ratio +decode +▁", lines[7]) and re.match(r"misses +▁ evictions +▁", lines[8]), "\n".join(lines))
+t.true(re.match(r"hit ratio +decode +▁", lines[7]) and re.match(r"misses +▁+ evictions +▁+", lines[8]), "\n".join(lines))
 t.equal(lines[9], "by state (51.2 KiB): . free o loading u unread r resident l/L leased d draining", "the legend")
 t.equal({len(line) for line in lines[10:14]}, {80}, "the map")
 t.equal({*"".join(lines[10:14])} - {*"lLru."}, set(), "its letters")
@@ -174,7 +174,7 @@ t.until(lambda: daemon.counter("consumers") == 3, "they are gone")
 
 # ---- kinds of terminals ----------------------------------------------------------------------------------------
 top = Top("--interval", "0.1", daemon.pool, term="vt100", locale="C")
-top.until(r"^misses +_ evictions +_$")
+top.until(r"^misses +_+ evictions +_+$")
 t.true(all(ord(char) < 128 for char in top.text), "ASCII alone")
 t.equal({char.fg for line in top.screen.buffer.values() for char in line.values()}, {"default"}, "no colours on it")
 top.quit("vt100")

@@ -98,8 +98,8 @@ for span in range(6):
     t.equal(holder.line(), {"ready": True}, f"span {span}")
     if span < 5:
         holder.step()
-starved = t.run([t.WORKER, "--hold", "3", "--timeout", "3000", daemon.pool, t.name_of("BBB")], expect=None)
-t.true("starved" in starved.stdout + starved.stderr, f"{starved.stdout} {starved.stderr}")
+t.until(lambda: "starved" in t.run([t.WORKER, "--hold", "3", "--timeout", "3000", daemon.pool, t.name_of("BBB")], expect=None).stdout,
+        "a worker starves")
 rows = t.run([t.STOUP, "holders", daemon.pool]).stdout
 t.true(str(holder.pid) in rows, f"who holds: {rows}")
 holder.kill()

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """How both sides wait: modes of the library, --spin and --cpus of the daemon, and what these cost in wake-ups."""
 import glob
+import mmap
 import os
 
 import lib_stoup as t
 
 NAME = t.name_of("AAA")
+ASLEEP = 1152  # in struct stoup_control
 store, totals = t.make_store(60_000, block="64K", codec="zstd")
 cpus = sorted(os.sched_getaffinity(0))
 
@@ -16,22 +18,38 @@ def scan(daemon, *options):
     return result
 
 
+def doorbells(daemon, of_a_sleeper):
+    """Rung by a reader for one block after the other: each when the conductor is seen asleep, or as fast as it can."""
+    with open(f"/dev/shm/stoup.{os.geteuid()}.{daemon.pool}.ctl", "rb") as control:
+        words = mmap.mmap(control.fileno(), 0, prot=mmap.PROT_READ)
+    worker = t.Worker(daemon.pool, NAME, "--ahead", -1, "--gate")
+    while "ready" in (line := worker.line()):
+        if of_a_sleeper:
+            t.until(lambda: words[ASLEEP] == 1, "the conductor falls asleep")
+        worker.step()
+    totals["AAA"].check(line, "one block after the other")
+    worker.finish()
+    return line["doorbells"]
+
+
 # ---- what the library may do while it waits: spin and then sleep, spin, sleep at once ------------------------
 daemon = t.Daemon(store, "1M")
 for mode in (0, 1, 2):
     t.true(scan(daemon, "--wait-mode", mode, "--ahead", -1)["misses"] > 50, "nothing was in the pool")
 refused = t.Worker(daemon.pool, NAME, "--wait-mode", 3).finish(expect=1)[0]
 t.true("options.wait 3" in refused["text"], refused["text"])
-# Its reader pauses, so that it falls asleep between two blocks on a busy machine too.
-asleep = scan(daemon, "--ahead", -1, "--pause", 5000)["doorbells"]
+# It wakes by itself now and then, and may just do so.
+asleep = doorbells(daemon, True)
 t.true(asleep >= 10, f"a conductor that sleeps is woken: {asleep} doorbells")
 daemon.stop()
 
 # ---- a conductor that spins is asked without a system call ----------------------------------------------------
 daemon = t.Daemon(store, "1M", options=["--spin", "1s"])
 t.equal(daemon.stat()["spin_ns"], 1_000_000_000, "shown")
-spun = scan(daemon, "--ahead", -1, "--pause", 5000)["doorbells"]
-t.true(spun <= 5, f"{spun} doorbells of a conductor that spins, {asleep} of one that sleeps")
+# It falls asleep where the reader has no processor for a second.
+spun = doorbells(daemon, False)
+t.true(spun <= 25, f"{spun} doorbells of a conductor that spins, {asleep} of one that sleeps")
+print(f"{asleep} doorbells of a conductor that sleeps, {spun} of one that spins")
 for mode in (1, 2):
     scan(daemon, "--wait-mode", mode)
 t.true("polls for 1000000.0 us" in t.run([t.STOUP, "stat", daemon.pool]).stdout, "shown in words")

@@ -172,7 +172,7 @@ static inline size_t reap_wait(struct stoup_read_done *done, size_t cap)
 			return cnt;
 		if (stoup_reader_ready(reader) > 0)
 			continue;
-		ck_assert_msg(woken(20000), "the descriptor never woke");
+		ck_assert_msg(woken(120000), "the descriptor never woke");
 	}
 	ck_abort_msg("polled readable a thousand times without a completion");
 	return 0;

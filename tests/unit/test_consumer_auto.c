@@ -387,7 +387,7 @@ START_TEST(a_name_that_stays_held_until_the_deadline_is_told_in_the_daemons_word
 		5000000000; /* a busy machine with sanitizers starts a process in seconds */
 	refused(store, &opt, -ETIMEDOUT, "is served already by process 4711");
 	refused(store, &opt, -ETIMEDOUT, "not attached within 5.0 s");
-	ck_assert_uint_ge(start_cnt(line, sizeof(line)), 4);
+	ck_assert_uint_ge(start_cnt(line, sizeof(line)), 2);
 	end();
 }
 END_TEST
@@ -421,7 +421,7 @@ START_TEST(a_holder_of_the_start_lock_that_is_stopped_keeps_nobody_from_a_runnin
 		execl(self, self, "--pool", pool, "--ready-fd", "3", (char *)NULL);
 		_exit(1);
 	}
-	opt.timeout_ns = 30000000000;
+	opt.timeout_ns = 60000000000;
 	fake_check(stoup_attach(store, &opt, &st, &err), &err);
 	ck_assert_int_eq(stoup_detach(st), 0);
 	ck_assert_uint_eq(start_cnt(line, sizeof(line)), 1);

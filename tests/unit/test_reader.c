@@ -122,7 +122,7 @@ START_TEST(the_poll_descriptor_is_readable_only_while_completions_wait)
 			ck_assert_int_eq(submit_slot(i, i * 131072 + 7, 100000), 0);
 		ck_assert_int_eq(stoup_reader_flush(reader), 0);
 		while (poll(&pfd, 1, 0) == 0)
-			ck_assert_msg(woken(20000), "the descriptor never woke");
+			ck_assert_msg(woken(120000), "the descriptor never woke");
 		ck_assert_int_eq(poll(&pfd, 1, 0), 1); /* level-triggered */
 		for (uint32_t i = 0; i < 4; i++)
 			stoup_staging_put(staging, reap_one().slot_idx);
@@ -364,7 +364,7 @@ START_TEST(a_scan_behind_a_warm_beginning_does_not_warm_the_rest)
 		stoup_staging_put(staging, done.slot_idx);
 	}
 	usleep(20000);
-	ck_assert_uint_eq(cache_pages(), warm);
+	ck_assert_uint_le(cache_pages(), warm); /* the kernel may take some away */
 }
 END_TEST
 
