@@ -521,10 +521,10 @@ void stoup_wait_ring(struct stoup_session *ses);
 int stoup_explain_request(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, int32_t error, uint64_t detail, struct stoup_error *err);
 
-/* A wait reached its deadline: -EPIPE, -ETIME, -ENOBUFS or -ETIMEDOUT. */
 /* The row of this consumer's quota; NULL where it has none, or an older daemon's object has no such table. */
 const struct stoup_control_quota *stoup_explain_quota(const struct stoup_session *ses);
 
+/* A wait reached its deadline: -EPIPE, -ETIME, -ENOBUFS or -ETIMEDOUT. */
 int stoup_explain_timeout(struct stoup_session *ses, const struct stoup_snapshot_volume *vol,
 	uint32_t block_idx, struct stoup_error *err);
 

@@ -18,6 +18,7 @@
 #include "producer/rewrite_report.h"
 #include "producer/stop.h"
 #include "producer/store_private.h"
+#include "shm/format.h"
 
 static const char usage_text[] =
 	"usage: stoup compact [options] STORE [PATTERN]\n"
@@ -376,7 +377,7 @@ static int compact_run(struct compact *compact, struct stoup_error *err)
 			       " volume%s)\n",
 				compact->options.store_path,
 				stoup_rewrite_store(compact->rewrite)->volume_cnt,
-				stoup_plural(stoup_rewrite_store(compact->rewrite)->volume_cnt));
+				STOUP_PLURAL(stoup_rewrite_store(compact->rewrite)->volume_cnt));
 		return 0;
 	}
 	if (compact->options.dry_run) {

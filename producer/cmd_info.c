@@ -126,9 +126,9 @@ static void volume_print(const struct stoup_store_volume *volume)
 	       "  zone maps of %" PRIu32 " segment%s, %s\n",
 		base_name(volume->path), id, header->major, header->minor, header->ingest_seq,
 		header->batch_idx + 1, header->batch_cnt, created, index->series_cnt,
-		index->segment_cnt, stoup_plural(index->segment_cnt), index->block_cnt,
-		stoup_plural(index->block_cnt), raw, file,
-		(double)raw_len / (double)index->file_len, zone_cnt, stoup_plural(zone_cnt), zones);
+		index->segment_cnt, STOUP_PLURAL(index->segment_cnt), index->block_cnt,
+		STOUP_PLURAL(index->block_cnt), raw, file,
+		(double)raw_len / (double)index->file_len, zone_cnt, STOUP_PLURAL(zone_cnt), zones);
 	for (i = 0; i < index->superseded_cnt; i++) {
 		id_text(index->superseded[i], id);
 		printf("  supersedes %s\n", id);
@@ -256,8 +256,8 @@ static void group_show(const struct info *info, size_t group_idx)
 	printf("series %s: %s, %" PRIu64 " record%s in %" PRIu64
 	       " segment%s of %zu volume%s, %s to %s%s\n",
 		parts->series->name, stoup_part_schema(parts)->name, record_cnt,
-		stoup_plural(record_cnt), segment_cnt, stoup_plural(segment_cnt), group->cnt,
-		stoup_plural(group->cnt), first, last,
+		STOUP_PLURAL(record_cnt), segment_cnt, STOUP_PLURAL(segment_cnt), group->cnt,
+		STOUP_PLURAL(group->cnt), first, last,
 		flags & STOUP_VOL_SERIES_KEEP_ORDER ? ", keeps its order" : "");
 	if (info->segments || info->pattern)
 		segments_show(info, group);

@@ -177,7 +177,7 @@ static uint64_t plan_print(struct rm *rm, FILE *out)
 				"%s: %" PRIu64 " of %" PRIu64
 				" records, and those in the range of %" PRIu64 " segment%s\n",
 				stoup_parts_first(parts, g)->series->name, whole, series[g].old_cnt,
-				cut, stoup_plural(cut));
+				cut, STOUP_PLURAL(cut));
 		cnt++;
 	}
 	return cnt;

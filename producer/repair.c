@@ -146,7 +146,7 @@ static void segments_lost(struct repair *repair, const struct stoup_part *part,
 		printf("%s: %s: %" PRIu32 " record%s, ordinals %" PRIu64 " to %" PRIu64
 		       ", from %s to %s (%s, block %" PRIu32 ")\n",
 			repair->dry_run ? "would be lost" : "lost", part->series->name,
-			segment->record_cnt, stoup_plural(segment->record_cnt),
+			segment->record_cnt, STOUP_PLURAL(segment->record_cnt),
 			ordinal + segment->ordinal,
 			ordinal + segment->ordinal + segment->record_cnt - 1, first, last,
 			damaged->name, segment->block_idx);
@@ -587,13 +587,13 @@ static void summary_print(const struct repair *repair)
 	else if (repair->dry_run)
 		printf("%" PRIu32 " volume%s would be written anew, %" PRIu32
 		       " moved aside, %" PRIu64 " record%s lost; nothing was changed (--dry-run)\n",
-			repair->damaged_cnt, stoup_plural(repair->damaged_cnt), repair->moved_cnt,
-			repair->lost_cnt, stoup_plural(repair->lost_cnt));
+			repair->damaged_cnt, STOUP_PLURAL(repair->damaged_cnt), repair->moved_cnt,
+			repair->lost_cnt, STOUP_PLURAL(repair->lost_cnt));
 	else
 		printf("%" PRIu32 " volume%s written anew, %" PRIu32 " moved aside, %" PRIu64
 		       " record%s lost%s\n",
-			repair->mended_cnt, stoup_plural(repair->mended_cnt), repair->moved_cnt,
-			repair->lost_cnt, stoup_plural(repair->lost_cnt),
+			repair->mended_cnt, STOUP_PLURAL(repair->mended_cnt), repair->moved_cnt,
+			repair->lost_cnt, STOUP_PLURAL(repair->lost_cnt),
 			repair->moved_cnt ? ", and those of what was moved aside" : "");
 }
 

@@ -9,11 +9,6 @@
 #include "producer/rewrite_private.h"
 #include "shm/format.h"
 
-const char *stoup_plural(uint64_t cnt)
-{
-	return cnt == 1 ? "" : "s";
-}
-
 static void sums_print(const struct stoup_sums *sums, const struct stoup_sums_fields *fields,
 	const char *name, int width, const char *when)
 {
@@ -96,7 +91,7 @@ void stoup_rewrite_report_volumes(const struct stoup_rewrite *rewrite)
 	stoup_size_format(before, raw);
 	stoup_size_format(after, stored);
 	printf("%" PRIu32 " volume%s of %s became %" PRIu32 " of %s\n", rewrite->chosen_cnt,
-		stoup_plural(rewrite->chosen_cnt), raw, rewrite->volume_cnt, stored);
+		STOUP_PLURAL(rewrite->chosen_cnt), raw, rewrite->volume_cnt, stored);
 }
 
 uint32_t stoup_rewrite_planned_cnt(const struct stoup_rewrite *rewrite)

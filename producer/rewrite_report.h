@@ -26,7 +26,4 @@ void stoup_rewrite_report_need(const struct stoup_rewrite *rewrite);
 /* How many volumes the chosen ones would become. */
 uint32_t stoup_rewrite_planned_cnt(const struct stoup_rewrite *rewrite);
 
-/* "" for 1, else "s". */
-const char *stoup_plural(uint64_t cnt);
-
 #endif
