@@ -177,8 +177,9 @@ def put_messages(store, chance, name, keys, longest, cuts=(), keep=False):
 # ---- stores ---------------------------------------------------------------------------------------
 
 def apart(keys, cuts):
-    """The same without some: two volumes of one key each would be taken for the same file, given twice."""
-    bounds = [(keys[a], keys[b - 1]) for a, b in zip((0, *cuts), (*cuts, len(keys)))]
+    """The same without some: two volumes of one key each would be taken for the same file, given twice. Of an order that is
+    kept, the key of a record is the greatest up to it."""
+    bounds = [(keys[a], max(keys[a:b])) for a, b in zip((0, *cuts), (*cuts, len(keys)))]
     return tuple(cuts) if len(set(bounds)) == len(bounds) else apart(keys, cuts[1:])
 
 
